@@ -1,0 +1,367 @@
+"""The engine of one worktree: save, plan, restore, undo, redo, and what a ledger can say."""
+
+from __future__ import annotations
+
+import os
+
+from coderewind.engine import moving
+from coderewind.engine.journal import Journal
+from coderewind.engine.planning import Planner
+from coderewind.errors import RewindError
+from coderewind.ledger.chain import Ledger, ledgers
+from coderewind.model import records as ops
+from coderewind.model.coverage import LeftOut
+from coderewind.model.paths import to_bytes
+from coderewind.model.plan import Plan
+from coderewind.model.records import Anchor, Checkpoint, Record
+from coderewind.store.capture import Captured, capture
+from coderewind.store.diff import SnapshotView, compare
+from coderewind.store.filters import Filters
+from coderewind.store.home import Store
+from coderewind.store.lock import Lock
+from coderewind.store.pack import BLOB, PackWriter
+from coderewind.store.staged import record_staged
+from coderewind.store.workspace import Workspace, head_of
+from coderewind.timeline.build import Timeline
+from coderewind.timeline.select import select
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from coderewind.engine.moving import Outcome
+
+
+class Saved:
+    """What `save` made: a checkpoint, and the coverage of its snapshot."""
+
+    __slots__ = ("checkpoint", "coverage", "reused")
+
+    def __init__(self, checkpoint: Checkpoint, coverage: list[LeftOut], *, reused: bool) -> None:
+        self.checkpoint = checkpoint
+        self.coverage = coverage
+        self.reused = reused
+
+
+class Engine:
+    """All that can be done with one protected worktree.
+
+    Safe to use from several processes at once: every change holds the worktree's lock.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        workspace: Workspace,
+        filters: Filters,
+        progress: Callable[[str, int], None] | None = None,
+    ) -> None:
+        self.store = store
+        self.workspace = workspace
+        self.filters = filters
+        self.ledger = Ledger(store, workspace.name)
+        self.journal = Journal(store, workspace)
+        self.progress = progress
+        self._private = store.private_dir(workspace.name)
+
+    # ---- locks
+
+    def lock(self) -> Lock:
+        """The lock of this worktree: held by everything that captures, restores or records."""
+        return Lock(os.path.join(self._private, b"lock"))
+
+    def shared(self) -> Lock:
+        """The lock that keeps a compaction of the store away."""
+        return Lock(os.path.join(self.store.home, b"gc.lock"), shared=True)
+
+    # ---- captures and records
+
+    def capture(self, now_ns: int, extra: tuple[bytes, ...] = ()) -> Captured:
+        """Capture the worktree; the caller holds the lock, and finishes the pack."""
+        progress = self.progress
+        return capture(
+            self.store,
+            self.workspace,
+            self.filters,
+            now_ns=now_ns,
+            extra=extra,
+            progress=(lambda count: progress("captured", count)) if progress else None,
+        )
+
+    def save(
+        self,
+        kind: str = "save",
+        *,
+        label: str = "",
+        anchor: Anchor | None = None,
+        flags: tuple[str, ...] = (),
+        reuse: bool = False,
+    ) -> Saved:
+        """Capture the worktree and record it as a checkpoint.
+
+        With `reuse`, a worktree that still is as the newest checkpoint holds it gets no new one.
+        """
+        with self.shared(), self.lock() as lock:
+            captured = self.capture(lock.now_ns)
+            last = self.ledger.last()
+            if reuse and last is not None and captured.reused:
+                same = Timeline(self.ledger.records(), self.workspace.name)
+                newest = same.checkpoints[0] if same.checkpoints else None
+                if newest and newest.current and newest.snapshot == captured.snapshot.hex():
+                    self.finish(captured)
+                    return Saved(newest, captured.coverage, reused=True)
+            data: dict[str, object] = {"kind": kind}
+            if label:
+                data["label"] = label
+            if anchor is not None and (facts := anchor.as_json()):
+                data["anchor"] = facts
+            if flags:
+                data["flags"] = list(flags)
+            record = self.append_state(ops.CHECKPOINT, data, captured, lock.now_ns, last=last)
+        checkpoint = Checkpoint(record, self.workspace.name)
+        checkpoint.current = True
+        checkpoint.reused = captured.reused
+        return Saved(checkpoint, captured.coverage, reused=captured.reused)
+
+    def finish(self, captured: Captured) -> None:
+        """Make a capture durable without recording it."""
+        if captured.pack.finish():
+            self.store.objects.refresh()
+        captured.keep(self.store.objects)
+
+    def append_state(
+        self,
+        op: str,
+        data: dict[str, object],
+        captured: Captured,
+        now_ns: int,
+        *,
+        last: Record | None,
+    ) -> Record:
+        """Record a captured state; the caller holds the lock. Durable when it returns."""
+        head, branch = head_of(self.workspace)
+        staged = record_staged(self.store, self.workspace, captured.state, captured.pack, head)
+        if staged and captured.state.staged[1]:
+            captured.fresh = True
+        number = (last.whole("last") if last else 0) + 1
+        snapshot = captured.snapshot.hex()
+        facts: dict[str, object] = {
+            **_stamp(op, now_ns),
+            "number": number,
+            "last": number,
+            "snapshot": snapshot,
+            "parent": last.text("cursor") if last else "",
+            "state": snapshot,
+            "files": self._files_changed(captured, last),
+            "coverage": captured.coverage_oid.hex(),
+            "head": head,
+            "branch": branch,
+            "staged": staged.hex(),
+            **data,
+        }
+        facts.setdefault("cursor", facts["id"])
+        tree = [
+            (0o40000, b"files", captured.tree),
+            (0o100644, b"manifest.json", captured.manifest_oid),
+            (0o100644, b"coverage.json", captured.coverage_oid),
+        ]
+        if staged:
+            tree.append((0o40000, b"staged", staged))
+        subject = f"#{number} {data.get('kind', op)} {data.get('label', '')}"
+        record = self._publish(captured.pack, facts, subject, captured.snapshot, tree, last)
+        captured.keep(self.store.objects)
+        return record
+
+    def note(
+        self, op: str, data: dict[str, object], *, keep: dict[str, bytes] | None = None
+    ) -> Record:
+        """Append any other fact; `keep` are named contents kept alive with it."""
+        with self.shared(), self.lock() as lock:
+            return self.append_note(op, data, lock.now_ns, keep=keep)
+
+    def append_note(
+        self,
+        op: str,
+        data: dict[str, object],
+        now_ns: int,
+        *,
+        keep: dict[str, bytes] | None = None,
+    ) -> Record:
+        """`note`, for a caller that holds the lock."""
+        last = self.ledger.last()
+        pack = PackWriter(self.store.objects.pack_dir, self.store.algo)
+        blobs: dict[str, str] = {}
+        tree = []
+        for name, content in sorted((keep or {}).items()):
+            oid = pack.add(BLOB, content)
+            blobs[name] = oid.hex()
+            tree.append((0o100644, oid.hex().encode(), oid))
+        facts: dict[str, object] = {
+            **_stamp(op, now_ns),
+            "last": last.whole("last") if last else 0,
+            "cursor": last.text("cursor") if last else "",
+            "state": last.text("state") if last else "",
+            **data,
+        }
+        if blobs:
+            facts["blobs"] = blobs
+        return self._publish(pack, facts, op, b"", sorted(set(tree)), last)
+
+    def notes(self, op: str) -> list[Record]:
+        """All facts of one kind, oldest first."""
+        return [record for record in self.ledger.records() if record.op == op]
+
+    def read_blob(self, oid: str) -> bytes:
+        return self.store.objects.read(bytes.fromhex(oid))[1]
+
+    def _publish(
+        self,
+        pack: PackWriter,
+        facts: dict[str, object],
+        subject: str,
+        snapshot: bytes,
+        tree: list[tuple[int, bytes, bytes]],
+        last: Record | None,
+    ) -> Record:
+        before = last.commit if last else ""
+        try:
+            commit = self.ledger.prepare(
+                pack, facts, subject, parent=before, snapshot=snapshot, tree=tree
+            )
+            pack.finish()
+        except OSError as error:
+            pack.abandon()
+            raise RewindError(
+                f"the store could not be written: {error.strerror}",
+                hint="nothing was saved; earlier checkpoints are as they were",
+            ) from error
+        except BaseException:
+            pack.abandon()
+            raise
+        try:
+            record = self.ledger.publish(commit, facts, before=before)
+        except OSError as error:
+            raise RewindError(
+                f"the ledger could not be written: {error.strerror}",
+                hint="nothing was saved; earlier checkpoints are as they were",
+            ) from error
+        self.store.objects.refresh()
+        return record
+
+    def _files_changed(self, captured: Captured, last: Record | None) -> int:
+        """How many files differ from the state that the newest record left behind."""
+        before = last.text("state") if last else ""
+        if before == captured.snapshot.hex():
+            return 0
+        if not before or before == captured.previous.hex():
+            return captured.changed
+        if captured.pack.finish():  # its trees must be readable to be compared
+            self.store.objects.refresh()
+        captured.pack = PackWriter(self.store.objects.pack_dir, self.store.algo)
+        old = SnapshotView(self.store.objects, bytes.fromhex(before))
+        return len(compare(self.store.objects, old.tree, captured.tree))
+
+    # ---- reading
+
+    def timeline(self) -> Timeline:
+        """The checkpoints of this worktree."""
+        return Timeline(self.ledger.records(), self.workspace.name)
+
+    def all_timelines(self) -> list[Timeline]:
+        """The timelines of all worktrees of this store, this one's first."""
+        names = [name for name in ledgers(self.store) if name != self.workspace.name]
+        others = [Timeline(Ledger(self.store, name).records(), name) for name in names]
+        return [self.timeline(), *others]
+
+    def resolve(self, words: str) -> Checkpoint:
+        """The checkpoint that a user's words name, in this worktree or another of the store."""
+        timeline = self.timeline()
+        try:
+            return select(timeline, words)
+        except RewindError:
+            for other in self.all_timelines()[1:]:
+                if words in other.by_id:
+                    return other.by_id[words]
+            raise
+
+    def coverage_of(self, checkpoint: Checkpoint) -> list[LeftOut]:
+        """What the checkpoint's snapshot did not hold."""
+        return self.coverage_from(checkpoint.coverage)
+
+    def coverage_from(self, oid: str) -> list[LeftOut]:
+        if not oid:
+            return []
+        import json
+
+        try:
+            rows = json.loads(self.read_blob(oid))
+            return [LeftOut(to_bytes(path), reason) for path, reason in rows
+                    if isinstance(path, str) and isinstance(reason, str)]
+        except (ValueError, TypeError) as error:
+            raise RewindError("this checkpoint's coverage is damaged",
+                              hint="rewind doctor") from error
+
+    def snapshot_view(self, checkpoint: Checkpoint) -> SnapshotView:
+        return SnapshotView(self.store.objects, bytes.fromhex(checkpoint.snapshot))
+
+    def current_snapshot(self) -> Captured:
+        """The worktree as it is now, captured but not recorded."""
+        with self.shared(), self.lock() as lock:
+            captured = self.capture(lock.now_ns)
+            self.finish(captured)
+            return captured
+
+    # ---- moving the worktree
+
+    def plan(self, checkpoint: Checkpoint, *, paths: tuple[bytes, ...] = ()) -> Plan:
+        """What restoring a checkpoint would change, compared with the worktree now."""
+        with self.shared(), self.lock() as lock:
+            return moving.prepare(self, lock.now_ns, checkpoint.snapshot,
+                                  self.coverage_of(checkpoint), paths, checkpoint).plan
+
+    def restore(
+        self, checkpoint: Checkpoint, *, paths: tuple[bytes, ...] = (), index: bool = False
+    ) -> Outcome:
+        """Make the worktree as the checkpoint holds it; reversible by `undo_restore`."""
+        return moving.restore(self, checkpoint, paths=paths, index=index)
+
+    def undo(self, steps: int = 1) -> Outcome:
+        """Step back to the newest earlier state whose files differ from now."""
+        return moving.undo(self, steps)
+
+    def redo(self, steps: int = 1) -> Outcome:
+        """Step forward again to a state that undo left."""
+        return moving.redo(self, steps)
+
+    def undo_restore(self) -> Outcome:
+        """Reverse the newest restore, undo or redo that is not reversed yet."""
+        return moving.undo_restore(self)
+
+    def planner(
+        self,
+        captured: Captured,
+        target: str,
+        left_out: list[LeftOut],
+        paths: tuple[bytes, ...],
+    ) -> Planner:
+        return Planner(self.store, self.workspace, captured.snapshot, captured.coverage,
+                       bytes.fromhex(target), left_out, paths)
+
+    # ---- names and protection
+
+    def label(self, checkpoint: Checkpoint, text: str) -> None:
+        self.note(ops.LABEL, {"target": checkpoint.id, "label": text})
+
+    def pin(self, checkpoint: Checkpoint) -> None:
+        self.note(ops.PIN, {"target": checkpoint.id})
+
+    def unpin(self, checkpoint: Checkpoint) -> None:
+        self.note(ops.UNPIN, {"target": checkpoint.id})
+
+
+def new_id() -> str:
+    return "c" + os.urandom(8).hex()
+
+
+def _stamp(op: str, now_ns: int) -> dict[str, object]:
+    return {"id": new_id(), "op": op, "time": now_ns // 1_000_000}

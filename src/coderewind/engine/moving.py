@@ -1,0 +1,318 @@
+"""Move the worktree: plan, rescue, journal, apply, verify. Restore, undo, redo, undo-restore.
+
+The rescue is in the ledger, durable, before the first change; a move that ends in any way but
+success leaves both states reachable and says so.
+"""
+
+from __future__ import annotations
+
+from coderewind.errors import RewindError
+from coderewind.model import records as ops
+from coderewind.model.coverage import LeftOut
+from coderewind.model.paths import to_bytes, to_text
+from coderewind.model.plan import Plan
+from coderewind.model.records import Checkpoint, Record
+from coderewind.store.capture import Captured
+from coderewind.store.staged import restore_staged
+from coderewind.store.workspace import head_of
+from coderewind.store.writer import Moved, Writer, stage_dir
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from coderewind.engine.engine import Engine
+
+_TRIES = 5
+
+
+class Outcome:
+    """What a move did: the plan, and the rescue that takes it back."""
+
+    __slots__ = ("done", "plan", "rescue", "target")
+
+    def __init__(self, plan: Plan, rescue: Checkpoint | None, target: Checkpoint | None) -> None:
+        self.plan = plan
+        self.rescue = rescue
+        self.target = target
+        self.done = True
+
+    def as_json(self) -> dict[str, object]:
+        rescue = self.rescue
+        return {
+            "plan": self.plan.as_json(),
+            "done": self.done,
+            "rescue": {"id": rescue.id, "number": rescue.number} if rescue else None,
+            "target": self.target.as_json() if self.target else None,
+        }
+
+
+class Prepared:
+    """A plan, and the capture of now that it was made against."""
+
+    __slots__ = ("captured", "plan")
+
+    def __init__(self, captured: Captured, plan: Plan) -> None:
+        self.captured = captured
+        self.plan = plan
+
+
+def prepare(
+    engine: Engine,
+    now_ns: int,
+    target: str,
+    left_out: list[LeftOut],
+    paths: tuple[bytes, ...],
+    checkpoint: Checkpoint | None = None,
+) -> Prepared:
+    """Capture now and plan towards a snapshot; the caller holds the lock."""
+    extra: tuple[bytes, ...] = ()
+    for _ in range(3):
+        captured = engine.capture(now_ns, extra)
+        engine.finish(captured)
+        plan = engine.planner(captured, target, left_out, paths).make()
+        if set(plan.extra) <= set(extra):
+            break
+        extra = tuple(sorted({*extra, *plan.extra}))
+    if checkpoint is not None:
+        _warn_of_other_head(engine, checkpoint, plan)
+    return Prepared(captured, plan)
+
+
+def _warn_of_other_head(engine: Engine, checkpoint: Checkpoint, plan: Plan) -> None:
+    head, branch = head_of(engine.workspace)
+    if checkpoint.branch != branch and (checkpoint.branch or branch):
+        plan.warnings.append(
+            f"this checkpoint was made on branch {checkpoint.branch or '(detached)'}, now it is "
+            f"{branch or '(detached)'}; only files change, the branch stays"
+        )
+    elif checkpoint.head != head:
+        plan.warnings.append(
+            f"HEAD was {checkpoint.head[:10] or '(no commit)'} then and is "
+            f"{head[:10] or '(no commit)'} now; only files change, HEAD stays"
+        )
+
+
+def restore(
+    engine: Engine, checkpoint: Checkpoint, *, paths: tuple[bytes, ...], index: bool
+) -> Outcome:
+    data: dict[str, object] = {"target": checkpoint.id}
+    if paths:
+        data["paths"] = [to_text(path) for path in paths]
+    return _move(engine, ops.RESTORE, checkpoint, data, paths=paths, index=index)
+
+
+def undo(engine: Engine, steps: int) -> Outcome:
+    outcome: Outcome | None = None
+    for _ in range(steps):
+        try:
+            outcome = _undo_once(engine)
+        except RewindError:
+            if outcome is None:
+                raise
+            break
+    assert outcome is not None
+    return outcome
+
+
+def _undo_once(engine: Engine) -> Outcome:
+    now = engine.current_snapshot()
+    timeline = engine.timeline()
+    for checkpoint, cursor in timeline.history(timeline.position.cursor):
+        if checkpoint.snapshot == now.snapshot.hex():
+            continue
+        if engine.snapshot_view(checkpoint).tree == now.tree:
+            continue  # only modes or empty folders differ: not a step that a user would see
+        data: dict[str, object] = {"target": checkpoint.id, "cursor": cursor}
+        return _move(engine, ops.UNDO, checkpoint, data)
+    raise RewindError("there is no earlier state to go back to", hint="rewind list")
+
+
+def redo(engine: Engine, steps: int) -> Outcome:
+    outcome: Outcome | None = None
+    for _ in range(steps):
+        timeline = engine.timeline()
+        redoable = [timeline.by_id[i] for i in timeline.position.redo if i in timeline.by_id]
+        if not redoable:
+            if outcome is not None:
+                break
+            raise RewindError("there is nothing to redo", hint="rewind list shows every state")
+        target = redoable[-1]
+        data: dict[str, object] = {"target": target.id, "cursor": target.parent}
+        outcome = _move(engine, ops.REDO, target, data)
+    assert outcome is not None
+    return outcome
+
+
+def undo_restore(engine: Engine) -> Outcome:
+    timeline = engine.timeline()
+    moves = [m for m in timeline.position.moves if m.record.id in timeline.by_id]
+    if not moves:
+        raise RewindError("there is no restore to take back", hint="rewind list")
+    move = moves[-1]
+    data: dict[str, object] = {"target": move.record.id, "cursor": move.before.cursor}
+    return _move(engine, ops.UNDO_RESTORE, timeline.by_id[move.record.id], data)
+
+
+def _move(
+    engine: Engine,
+    op: str,
+    checkpoint: Checkpoint,
+    data: dict[str, object],
+    *,
+    paths: tuple[bytes, ...] = (),
+    index: bool = False,
+) -> Outcome:
+    """Make the worktree as `checkpoint` holds it, and record the move with its rescue."""
+    left_out = engine.coverage_of(checkpoint)
+    with engine.shared(), engine.lock() as lock:
+        engine.journal.clear_stage()
+        for attempt in range(_TRIES):
+            prepared = prepare(engine, lock.now_ns, checkpoint.snapshot, left_out, paths,
+                               checkpoint)
+            _refuse_if_blocked(prepared.plan)
+            record = _record_move(engine, op, checkpoint, data, prepared, lock.now_ns)
+            rescue = Checkpoint(record, engine.workspace.name)
+            try:
+                _apply(engine, prepared.plan, record, checkpoint, index=index)
+                break
+            except Moved as moved:
+                if attempt == _TRIES - 1:
+                    raise RewindError(
+                        f"{moved} keeps changing while it is restored",
+                        hint="stop the program that writes it; rewind restore --continue goes on",
+                    ) from None
+                _abandon(engine, record, lock.now_ns)
+        _verify(engine, lock.now_ns, checkpoint, left_out, paths)
+        engine.journal.end()
+    return Outcome(prepared.plan, rescue, checkpoint)
+
+
+def _refuse_if_blocked(plan: Plan) -> None:
+    if plan.blocked:
+        first = plan.blocked[0]
+        more = f" (and {len(plan.blocked) - 1} more)" if len(plan.blocked) > 1 else ""
+        raise RewindError(
+            f"{to_text(first.path)} cannot be restored: {first.why}{more}",
+            hint="nothing was changed; move it away, or restore other paths with --path",
+        )
+
+
+def _record_move(
+    engine: Engine,
+    op: str,
+    checkpoint: Checkpoint,
+    data: dict[str, object],
+    prepared: Prepared,
+    now_ns: int,
+) -> Record:
+    verb = "undo-restore" if op == ops.UNDO_RESTORE else op
+    facts: dict[str, object] = {
+        "kind": "restore",
+        "label": f"before {verb} to #{checkpoint.number}",
+        "state": checkpoint.snapshot,
+        **data,
+    }
+    from coderewind.store.pack import PackWriter
+
+    captured = prepared.captured
+    captured.pack = PackWriter(engine.store.objects.pack_dir, engine.store.algo)
+    return engine.append_state(op, facts, captured, now_ns, last=engine.ledger.last())
+
+
+def _apply(
+    engine: Engine, plan: Plan, record: Record, checkpoint: Checkpoint, *, index: bool
+) -> None:
+    """Stage, journal, change. RewindError before the journal means that nothing was touched."""
+    private = engine.store.private_dir(engine.workspace.name)
+    root = engine.workspace.root
+    stage = stage_dir(private, root)
+    writer = Writer(root, engine.store.objects, stage)
+    try:
+        try:
+            writer.stage(plan)
+        except OSError as error:
+            raise RewindError(f"the restore could not be prepared: {error.strerror}",
+                              hint="nothing was changed") from error
+        engine.journal.begin(
+            {
+                "record": record.id,
+                "target": checkpoint.snapshot,
+                "coverage": checkpoint.coverage,
+                "stage": to_text(stage),
+                "paths": [to_text(path) for path in plan.paths],
+                "index": checkpoint.staged if index else None,
+            }
+        )
+        try:
+            progress = engine.progress
+            writer.apply(plan, (lambda n, _: progress("restored", n)) if progress else None)
+            if index:
+                restore_staged(engine.store, engine.workspace, checkpoint.staged)
+        except OSError as error:
+            raise RewindError(
+                f"the restore stopped half-way: {error.strerror}",
+                hint="rewind restore --continue goes on, rewind restore --abort goes back",
+            ) from error
+    finally:
+        writer.close()
+        engine.store.objects.close()
+
+
+def _abandon(engine: Engine, record: Record, now_ns: int) -> None:
+    """A move that met a change: the rescue stays listed, the next try takes a new one."""
+    engine.append_note(ops.ABORT, {"target": record.id}, now_ns)
+    engine.journal.end()
+
+
+def _verify(
+    engine: Engine,
+    now_ns: int,
+    checkpoint: Checkpoint,
+    left_out: list[LeftOut],
+    paths: tuple[bytes, ...],
+) -> None:
+    """Look again: nothing but what is kept may still differ."""
+    again = prepare(engine, now_ns, checkpoint.snapshot, left_out, paths).plan
+    engine.store.objects.close()
+    left = [step for step in again.steps]
+    if left or again.blocked:
+        path = to_text(left[0].path if left else again.blocked[0].path)
+        raise RewindError(
+            f"after the restore {path} is still different: something else is writing here",
+            hint="rewind restore --continue tries again, rewind restore --abort goes back",
+        )
+
+
+def resume(engine: Engine) -> Outcome:
+    """Finish an interrupted move."""
+    interrupted = engine.journal.read()
+    if interrupted is None:
+        raise RewindError("no restore was interrupted")
+    timeline = engine.timeline()
+    record = next((r for r in timeline.records if r.id == interrupted.record), None)
+    if record is None:
+        raise RewindError("the interrupted restore is not in the ledger",
+                          hint="rewind doctor --repair")
+    checkpoint = next((cp for cp in timeline.checkpoints
+                       if cp.snapshot == interrupted.target), None)
+    if checkpoint is None:
+        raise RewindError("the target of the interrupted restore is gone", hint="rewind list")
+    data: dict[str, object] = {"target": checkpoint.id}
+    if interrupted.paths:
+        data["paths"] = list(interrupted.paths)
+    return _move(engine, ops.RESTORE, checkpoint, data,
+                 paths=tuple(to_bytes(path) for path in interrupted.paths),
+                 index=interrupted.index != "None")
+
+
+def abort(engine: Engine) -> Outcome:
+    """Go back to the state before an interrupted move."""
+    interrupted = engine.journal.read()
+    if interrupted is None:
+        raise RewindError("no restore was interrupted")
+    timeline = engine.timeline()
+    rescue = timeline.by_id.get(interrupted.record)
+    if rescue is None:
+        raise RewindError("the rescue of the interrupted restore is gone", hint="rewind list")
+    outcome = _move(engine, ops.UNDO_RESTORE, rescue,
+                    {"target": rescue.id, "cursor": rescue.parent})
+    return outcome

@@ -1,0 +1,298 @@
+"""Make a plan: the steps from the worktree as it is to a snapshot, and what is kept and why."""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_left
+from errno import ENAMETOOLONG
+from stat import S_ISDIR
+
+from coderewind.errors import RewindError
+from coderewind.model import coverage as why
+from coderewind.model import plan as model
+from coderewind.model.coverage import LeftOut
+from coderewind.model.paths import within
+from coderewind.model.plan import Kept, Plan, Step
+from coderewind.store.diff import Difference, SnapshotView, compare
+from coderewind.store.home import Store, make_private
+from coderewind.store.ignore import Rules
+from coderewind.store.state import parents
+from coderewind.store.workspace import Workspace
+
+_CAN_RESCUE = (why.IGNORED, why.FILTERED, why.TOO_LARGE, why.TOO_MANY)
+_IN_THE_WAY = {
+    why.SOCKET: "a socket stands in the way",
+    why.DEVICE: "a device stands in the way",
+    why.UNREADABLE: "what stands there cannot be read, so it cannot be rescued",
+    why.TOO_LONG: "its path is too long",
+    why.OWN_STORE: "Rewind's own store is there",
+}
+
+
+class Planner:
+    """Compares what is (snapshot `now`, with its coverage) with what shall be (`target`)."""
+
+    def __init__(
+        self,
+        store: Store,
+        workspace: Workspace,
+        now: bytes,
+        left_out: list[LeftOut],
+        target: bytes,
+        target_left_out: list[LeftOut],
+        paths: tuple[bytes, ...] = (),
+    ) -> None:
+        self._store = store
+        self._workspace = workspace
+        self._now = SnapshotView(store.objects, now)
+        self._target = SnapshotView(store.objects, target)
+        self._left_out = {item.path: item.reason for item in left_out}
+        self._left_out_sorted = sorted(self._left_out)
+        self._target_left_out = {item.path: item.reason for item in target_left_out}
+        self._paths = paths
+        self.plan = Plan(target.hex(), now.hex(), paths)
+        self._kept_paths: set[bytes] = set()
+        self._made: set[bytes] = set()
+        self._removed: set[bytes] = set()
+
+    def make(self) -> Plan:
+        differences = [
+            difference
+            for difference in compare(self._store.objects, self._now.tree, self._target.tree)
+            if within(difference.path, self._paths)
+        ]
+        gone = [difference for difference in differences if not difference.new_mode]
+        self._deletions(gone)
+        for difference in differences:
+            if difference.new_mode:
+                self._write(difference)
+        self._fifos()
+        self._empty_folders()
+        self._modes(differences)
+        self._obstacles()
+        self.plan.steps.sort(key=lambda step: step.path)
+        self.plan.kept.sort(key=lambda kept: kept.path)
+        return self.plan
+
+    # ---- deletions
+
+    def _deletions(self, gone: list[Difference]) -> None:
+        hidden = self._hidden_then([difference.path for difference in gone])
+        for difference in gone:
+            path = difference.path
+            reason = self._reason_to_keep(path, hidden)
+            if reason:
+                self.plan.kept.append(Kept(path, reason))
+                self._kept_paths.add(path)
+            else:
+                step = Step(model.DELETE, path, git_mode=difference.old_mode,
+                            old_oid=difference.old_oid)
+                self.plan.steps.append(step)
+        folders = {up for step in self.plan.steps for up in parents(step.path) if up}
+        folders |= {f for f in self._now.manifest.folders if within(f, self._paths)}
+        for folder in sorted(folders, reverse=True):
+            if within(folder, self._paths) and not self._target.is_folder(folder):
+                self._remove_folder(folder)
+
+    def _reason_to_keep(self, path: bytes, hidden: set[bytes]) -> str:
+        repository = self._now.manifest.within_repository(path)
+        if repository and repository not in self._target.manifest.repositories:
+            return "belongs to a repository that appeared later"
+        for up in (path, *parents(path)):
+            reason = self._target_left_out.get(up)
+            if reason and reason not in (why.FIFO, why.IGNORED):
+                return f"was left out of that checkpoint ({reason})"
+            if reason == why.IGNORED:
+                return "was ignored then"
+        return "is ignored by that checkpoint's rules" if path in hidden else ""
+
+    def _hidden_then(self, paths: list[bytes]) -> set[bytes]:
+        """Which of these the target's own ignore rules would have hidden."""
+        if not paths:
+            return set()
+        scratch = os.path.join(self._store.home, b"ignore")
+        make_private(scratch)
+        then = os.path.join(scratch, b"then-" + os.urandom(6).hex().encode())
+        tree = os.path.join(then, b"tree")
+        make_private(then)
+        make_private(tree)
+        # The shape of the tree is built too: a rule like `build/` asks whether it is a folder.
+        view = Workspace(tree, self._workspace.git_dir, self._workspace.common_dir)
+        rules = Rules(view, os.path.join(then, b"git"))
+        try:
+            for path, mode, oid in self._target.walk():
+                name = path.rpartition(b"/")[2]
+                if name == b".gitignore" and mode in (0o100644, 0o100755):
+                    _put(tree, path, self._store.objects.read(oid)[1])
+            for path in paths:
+                _put(tree, path, b"")
+            return rules.ignored(paths)
+        except OSError as error:
+            raise RewindError(f"the plan could not be made: {error.strerror}") from error
+        finally:
+            rules.close()
+            import shutil
+
+            shutil.rmtree(then, ignore_errors=True)
+
+    def _remove_folder(self, folder: bytes) -> None:
+        if folder in self._now.manifest.repositories or self._holds_kept(folder):
+            self._kept_paths.add(folder)
+            return
+        if self._now.is_folder(folder):
+            self.plan.steps.append(Step(model.RMDIR, folder))
+            self._removed.add(folder)
+
+    def _holds_kept(self, folder: bytes) -> bool:
+        start = folder + b"/"
+        at = bisect_left(self._left_out_sorted, start)
+        if at < len(self._left_out_sorted) and self._left_out_sorted[at].startswith(start):
+            return True
+        if any(kept.startswith(start) for kept in self._kept_paths):
+            return True
+        return any(repo.startswith(start) for repo in self._now.manifest.repositories)
+
+    # ---- what is written
+
+    def _write(self, difference: Difference) -> None:
+        path, mode = difference.path, difference.new_mode
+        if mode not in (0o100644, 0o100755, 0o120000):
+            self.plan.blocked.append(Kept(path, "has a type that cannot be restored"))
+            return
+        perm = self._target.manifest.perm(path, mode)
+        same_content = difference.old_oid == difference.new_oid and difference.old_mode
+        if same_content and (mode == 0o120000) == (difference.old_mode == 0o120000):
+            self.plan.steps.append(Step(model.CHMOD, path, git_mode=mode, perm=perm))
+            return
+        self._need_parents(path)
+        self.plan.steps.append(
+            Step(model.WRITE, path, git_mode=mode, perm=perm, oid=difference.new_oid,
+                 old_oid=difference.old_oid, is_new=not difference.old_mode)
+        )
+
+    def _need_parents(self, path: bytes) -> None:
+        for up in parents(path):
+            if not up or up in self._made:
+                return
+            if self._now.is_folder(up) and up not in self._removed:
+                return
+            self._make_folder(up)
+
+    def _make_folder(self, path: bytes) -> None:
+        self._made.add(path)
+        perm = self._target.manifest.perm(path, 0o40000)
+        self.plan.steps.append(Step(model.MKDIR, path, git_mode=0o40000, perm=perm))
+
+    def _empty_folders(self) -> None:
+        for folder in sorted(self._target.manifest.folders):
+            if within(folder, self._paths) and not self._now.is_folder(folder):
+                if folder not in self._made:
+                    self._make_folder(folder)
+                self._need_parents(folder)
+
+    def _fifos(self) -> None:
+        for path, perm in self._target.manifest.fifos.items():
+            if path in self._now.manifest.fifos or not within(path, self._paths):
+                continue
+            if path in self._kept_paths or path in self._left_out:
+                continue
+            self._need_parents(path)
+            self.plan.steps.append(Step(model.FIFO, path, perm=perm))
+
+    def _modes(self, differences: list[Difference]) -> None:
+        """Permission bits that differ although content and git mode do not."""
+        now, target = self._now.manifest, self._target.manifest
+        changed = {difference.path for difference in differences}
+        if now.base == target.base:
+            candidates = now.modes.keys() | target.modes.keys()
+        else:
+            candidates = {path for path, _, _ in self._target.walk()} | target.folders
+        for path in sorted(candidates):
+            if path in changed or path in self._made or not within(path, self._paths):
+                continue
+            found = self._target.lookup(path)
+            mode = found[0] if found else 0o40000 if path in target.folders else 0
+            there = self._now.lookup(path)
+            mode_now = there[0] if there else 0o40000 if path in now.folders else 0
+            if not mode or mode != mode_now or mode == 0o120000:
+                continue
+            perm = target.perm(path, mode)
+            if perm != now.perm(path, mode):
+                self.plan.steps.append(Step(model.CHMOD, path, git_mode=mode, perm=perm))
+
+    # ---- what stands in the way
+
+    def _obstacles(self) -> None:
+        """Left-out things where something must be written: into the rescue first, or blocked."""
+        extra: set[bytes] = set()
+        fifos: set[bytes] = set()
+        for step in list(self.plan.steps):
+            if step.action in (model.WRITE, model.MKDIR, model.FIFO):
+                for path, reason in self._in_the_way(step):
+                    if reason in _CAN_RESCUE:
+                        extra.add(path)
+                    elif reason == why.FIFO:
+                        if step.action != model.WRITE or path != step.path:
+                            fifos.add(path)
+                    else:
+                        said = _IN_THE_WAY.get(reason, "something that is kept is there")
+                        self.plan.blocked.append(Kept(path, said))
+        for path in sorted(fifos):
+            self.plan.steps.append(Step(model.DELETE, path))
+        self.plan.extra = tuple(sorted(extra))
+
+    def _in_the_way(self, step: Step) -> list[tuple[bytes, str]]:
+        path = step.path
+        found: list[tuple[bytes, str]] = []
+        reason = self._left_out.get(path)
+        if reason and not (step.action == model.MKDIR and self._is_folder_now(path)):
+            found.append((path, reason))
+        for up in parents(path):
+            reason = self._left_out.get(up)
+            if not up or not reason:
+                continue
+            if not self._is_folder_now(up):
+                found.append((up, reason))
+            elif os.path.lexists(self._full(path)) and not (
+                step.action == model.MKDIR and self._is_folder_now(path)
+            ):
+                found.append((path, reason))
+        if step.action != model.MKDIR:
+            start = path + b"/"
+            at = bisect_left(self._left_out_sorted, start)
+            while at < len(self._left_out_sorted):
+                below = self._left_out_sorted[at]
+                if not below.startswith(start):
+                    break
+                found.append((below, self._left_out[below]))
+                at += 1
+        kept = {path, *parents(path)} & self._kept_paths
+        if step.action != model.MKDIR:
+            found += [(k, "kept") for k in kept if k == path or not self._now.is_folder(k)]
+            if self._now.is_folder(path) and path not in self._removed:
+                found.append((path, "kept"))
+        return found
+
+    def _full(self, path: bytes) -> bytes:
+        return os.path.join(self._workspace.root, path)
+
+    def _is_folder_now(self, path: bytes) -> bool:
+        try:
+            return S_ISDIR(os.lstat(self._full(path)).st_mode)
+        except OSError:
+            return False
+
+
+def _put(tree: bytes, path: bytes, content: bytes) -> None:
+    """A file in a scratch folder of ours, its folders made; what is there already stays."""
+    full = os.path.join(tree, path)
+    try:
+        os.makedirs(os.path.dirname(full), 0o700, exist_ok=True)
+        if content or not os.path.lexists(full):
+            with open(full, "wb") as file:
+                file.write(content)
+    except (FileExistsError, NotADirectoryError, IsADirectoryError):
+        pass  # a file now where a folder was then: no rule of that folder concerns it
+    except OSError as error:
+        if error.errno != ENAMETOOLONG:
+            raise

@@ -1,0 +1,222 @@
+"""The append-only chain of records of one worktree.
+
+Each record is a commit: its first parent is the previous record, its second the snapshot that it
+keeps alive, its tree what else belongs to it; its message starts with a line for people and
+carries the record as one line of JSON. The chain's end is `refs/heads/<worktree>` of the store.
+
+Beside it, below $REWIND_HOME, lies the same chain as lines of text, so that reading it starts no
+process; it is made anew from the commits whenever its end is not the ref's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from coderewind.errors import RewindError
+from coderewind.model.records import VERSION, Record
+from coderewind.store.git import Git
+from coderewind.store.home import Store
+from coderewind.store.objects import commit_bytes, tree_bytes
+from coderewind.store.pack import COMMIT, TREE, PackWriter, fsync_dir, write_durably
+
+KEEP_REF = "refs/rewind/store"
+
+
+class Ledger:
+    """One worktree's chain. Writing needs the worktree's lock."""
+
+    def __init__(self, store: Store, worktree: str) -> None:
+        self._store = store
+        self._ref = os.path.join(store.git_dir, b"refs/heads", os.fsencode(worktree))
+        self._ref_name = "refs/heads/" + worktree
+        self._copy = os.path.join(store.private_dir(worktree), b"ledger.jsonl")
+
+    def head(self) -> str:
+        """The newest record's commit, '' for an empty ledger."""
+        try:
+            with open(self._ref, "rb") as file:
+                return file.read().strip().decode("ascii", "replace")
+        except FileNotFoundError:
+            return self._packed_head()
+
+    def last(self) -> Record | None:
+        """The newest record, without reading the others."""
+        head = self.head()
+        if not head:
+            return None
+        try:
+            with open(self._copy, "rb") as file:
+                file.seek(max(0, os.fstat(file.fileno()).st_size - 65536))
+                line = file.read().rstrip(b"\n").rpartition(b"\n")[2]
+        except OSError:
+            line = b""
+        commit, _, text = line.partition(b" ")
+        if commit.decode("ascii", "replace") == head and text.endswith(b"}"):
+            return _record(json.loads(text), head)
+        records = self.records()
+        return records[-1] if records else None
+
+    def records(self) -> list[Record]:
+        """All records, oldest first.
+
+        Raises:
+            RewindError: the chain cannot be read to its beginning.
+        """
+        head = self.head()
+        if not head:
+            return []
+        lines = self._copied_lines(head)
+        if lines is None:
+            lines = self._read_chain(head)
+            write_durably(self._copy, b"".join(line + b"\n" for line in lines))
+        commits, texts = [], []
+        for line in lines:
+            commit, _, text = line.partition(b" ")
+            commits.append(commit.decode())
+            texts.append(text)
+        try:
+            loaded = json.loads(b"[" + b",".join(texts) + b"]")
+        except ValueError as error:
+            raise RewindError("the ledger is damaged", hint="rewind doctor") from error
+        return [_record(data, commit) for data, commit in zip(loaded, commits, strict=True)]
+
+    def prepare(
+        self,
+        pack: PackWriter,
+        data: dict[str, object],
+        subject: str,
+        *,
+        parent: str,
+        snapshot: bytes,
+        tree: list[tuple[int, bytes, bytes]],
+    ) -> str:
+        """Add a record's commit to a pack; nothing is published yet."""
+        text = json.dumps({"v": VERSION, **data}, separators=(",", ":"))
+        parents = [bytes.fromhex(parent)] if parent else []
+        if snapshot:
+            parents.append(snapshot)
+        tree_oid = pack.add(TREE, tree_bytes(tree))
+        time = data.get("time")
+        seconds = time // 1000 if isinstance(time, int) else 0
+        subject = " ".join(subject.split())[:200]
+        message = f"{subject}\n\n{text}\n".encode("utf-8", "replace")
+        return pack.add(COMMIT, commit_bytes(tree_oid, parents, seconds, message)).hex()
+
+    def publish(self, commit: str, data: dict[str, object], *, before: str) -> Record:
+        """Make a prepared record the newest one: one atomic change of the ref.
+
+        Raises:
+            RewindError: somebody else's record came in between; nothing was published.
+        """
+        if self.head() != before:
+            raise RewindError("the ledger changed meanwhile", hint="try again")
+        self._set_ref(commit)
+        line = commit.encode() + b" " + json.dumps({"v": VERSION, **data},
+                                                   separators=(",", ":")).encode() + b"\n"
+        try:
+            self._append_copy(line, before)
+        except OSError:
+            pass  # only a copy; the next reader makes it anew
+        return _record(dict(data), commit)
+
+    def replace(self, commit: str, *, before: str) -> None:
+        """Put a rewritten chain in the place of the old one."""
+        if self.head() != before:
+            raise RewindError("the ledger changed meanwhile", hint="try again")
+        self._set_ref(commit)
+        try:
+            os.unlink(self._copy)
+        except FileNotFoundError:
+            pass
+
+    def _set_ref(self, commit: str) -> None:
+        write_durably(self._ref, commit.encode() + b"\n")
+        fsync_dir(os.path.dirname(self._ref))
+        if self._store.mode == "repo":
+            keep_alive(self._store)
+
+    def _append_copy(self, line: bytes, before: str) -> None:
+        fd = os.open(self._copy, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.fchmod(fd, 0o600)
+            end = os.lseek(fd, 0, os.SEEK_END)
+            if end and os.pread(fd, 1, end - 1) != b"\n":
+                os.ftruncate(fd, 0)  # a torn line: start over, the next reader fills it in
+                return
+            if not end and before:
+                return
+            os.write(fd, line)
+        finally:
+            os.close(fd)
+
+    def _copied_lines(self, head: str) -> list[bytes] | None:
+        try:
+            with open(self._copy, "rb") as file:
+                lines = file.read().split(b"\n")
+        except OSError:
+            return None
+        if lines.pop() != b"" or not lines:
+            return None
+        if lines[-1].partition(b" ")[0].decode("ascii", "replace") != head:
+            return None
+        return lines
+
+    def _read_chain(self, head: str) -> list[bytes]:
+        out = self._store.git.run(
+            "log", "--first-parent", "--reverse", "--no-show-signature", "-z",
+            "--format=%H%n%b", head, "--",
+        )
+        lines = []
+        for entry in out.split(b"\0"):
+            if not entry:
+                continue
+            commit, _, body = entry.partition(b"\n")
+            text = body.strip()
+            if not text.startswith(b"{") or b"\n" in text:
+                raise RewindError(f"record {commit.decode()[:12]} of the ledger is damaged",
+                                  hint="rewind doctor")
+            lines.append(commit + b" " + text)
+        return lines
+
+    def _packed_head(self) -> str:
+        """The ref after somebody ran `git pack-refs` in the store."""
+        if not os.path.exists(os.path.join(self._store.git_dir, b"packed-refs")):
+            return ""
+        out = self._store.git.run("rev-parse", "--verify", "-q", self._ref_name, ok=(0, 1))
+        return out.strip().decode()
+
+
+def ledgers(store: Store) -> list[str]:
+    """The names of all worktrees that have a ledger in this store."""
+    try:
+        names = os.listdir(os.path.join(store.git_dir, b"refs/heads"))
+    except FileNotFoundError:
+        return []
+    return sorted(os.fsdecode(name) for name in names if b".tmp" not in name)
+
+
+def keep_alive(store: Store) -> None:
+    """In mode `repo`: one ref of the repository that reaches every ledger of the store."""
+    heads = [Ledger(store, name).head() for name in ledgers(store)]
+    args = [word for head in heads if head for word in ("-p", head)]
+    empty = store.git.run("hash-object", "-w", "-t", "tree", "--stdin")
+    git = _committer(store)
+    commit = git.run("commit-tree", empty.strip(), *args, input=b"rewind keeps its ledgers alive\n")
+    user = Git(os.path.dirname(store.git_dir), config=("core.hooksPath=/dev/null",
+                                                       "core.fsmonitor=false"))
+    user.run("update-ref", "--no-deref", KEEP_REF, commit.strip())
+
+
+def _committer(store: Store) -> Git:
+    who = ("user.name=rewind", "user.email=rewind@localhost", "commit.gpgSign=false")
+    return Git(store.git_dir, object_dir=store.objects.dir, config=who)
+
+
+def _record(data: object, commit: str) -> Record:
+    if not isinstance(data, dict):
+        raise RewindError(f"record {commit[:12]} of the ledger is damaged", hint="rewind doctor")
+    version = data.get("v", 0)
+    if not isinstance(version, int) or version > VERSION:
+        raise RewindError("this ledger was written by a newer Rewind", hint="upgrade Rewind")
+    return Record(data, commit)

@@ -1,0 +1,181 @@
+"""The ledger's records, and the checkpoints that a timeline makes of them.
+
+A record is one fact and never changes. Its JSON form is the `data` dictionary; unknown keys of
+a newer version are kept. Everything read from a ledger is validated here, because a ledger can
+come with a hostile repository.
+"""
+
+from __future__ import annotations
+
+VERSION = 1
+
+# Operations. "checkpoint" adds a state; the next four move the worktree and carry a rescue.
+CHECKPOINT = "checkpoint"
+RESTORE = "restore"
+UNDO = "undo"
+REDO = "redo"
+UNDO_RESTORE = "undo-restore"
+ABORT = "abort"
+LABEL = "label"
+PIN = "pin"
+UNPIN = "unpin"
+BIND = "bind"
+PRUNE = "prune"
+MOVES = (RESTORE, UNDO, REDO, UNDO_RESTORE)
+
+
+class Anchor:
+    """Where a conversation stood, in the agent's own ids. Empty text means unknown."""
+
+    __slots__ = (
+        "agent",
+        "entry",
+        "parent_session",
+        "prompt",
+        "prompt_id",
+        "session",
+        "tool",
+        "tool_call",
+        "transcript",
+    )
+
+    def __init__(
+        self,
+        agent: str = "",
+        session: str = "",
+        entry: str = "",
+        prompt_id: str = "",
+        tool_call: str = "",
+        parent_session: str = "",
+        prompt: str = "",
+        tool: str = "",
+        transcript: str = "",
+    ) -> None:
+        self.agent = agent
+        self.session = session
+        self.entry = entry
+        self.prompt_id = prompt_id
+        self.tool_call = tool_call
+        self.parent_session = parent_session
+        self.prompt = prompt
+        self.tool = tool
+        self.transcript = transcript
+
+    def as_json(self) -> dict[str, str]:
+        return {name: value for name in self.__slots__ if (value := getattr(self, name))}
+
+    @classmethod
+    def from_json(cls, data: object) -> Anchor:
+        anchor = cls()
+        if isinstance(data, dict):
+            for name in cls.__slots__:
+                value = data.get(name)
+                if isinstance(value, str):
+                    setattr(anchor, name, value)
+        return anchor
+
+
+class Record:
+    """One link of the ledger chain."""
+
+    __slots__ = ("commit", "data", "id", "op", "time")
+
+    def __init__(self, data: dict[str, object], commit: str = "") -> None:
+        self.data = data
+        self.commit = commit
+        self.id = _text(data, "id")
+        self.op = _text(data, "op")
+        self.time = _whole(data, "time")
+
+    def text(self, key: str) -> str:
+        return _text(self.data, key)
+
+    def whole(self, key: str) -> int:
+        return _whole(self.data, key)
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        value = self.data.get(key)
+        if not isinstance(value, list):
+            return ()
+        return tuple(item for item in value if isinstance(item, str))
+
+    def section(self, key: str) -> dict[str, object]:
+        value = self.data.get(key)
+        return value if isinstance(value, dict) else {}
+
+
+class Checkpoint:
+    """A moment bound to a snapshot: what a user picks. Built by the timeline, never stored."""
+
+    __slots__ = (
+        "anchor",
+        "branch",
+        "coverage",
+        "current",
+        "files",
+        "flags",
+        "head",
+        "id",
+        "kind",
+        "label",
+        "number",
+        "parent",
+        "pinned",
+        "reused",
+        "snapshot",
+        "staged",
+        "time",
+        "worktree",
+    )
+
+    def __init__(self, record: Record, worktree: str = "main") -> None:
+        self.id = record.id
+        self.number = record.whole("number")
+        self.time = record.time
+        self.kind = record.text("kind") or "save"
+        self.snapshot = record.text("snapshot")
+        self.files = record.whole("files")
+        self.label = record.text("label")
+        self.anchor = Anchor.from_json(record.data.get("anchor"))
+        self.flags = record.texts("flags")
+        self.head = record.text("head")
+        self.branch = record.text("branch")
+        self.coverage = record.text("coverage")
+        self.staged = record.text("staged")
+        self.parent = record.text("parent")
+        self.worktree = worktree
+        self.pinned = False
+        self.current = False
+        self.reused = False
+
+    def as_json(self) -> dict[str, object]:
+        anchor = self.anchor
+        return {
+            "id": self.id,
+            "number": self.number,
+            "time": self.time / 1000,
+            "kind": self.kind,
+            "label": self.label,
+            "prompt": anchor.prompt,
+            "agent": anchor.agent,
+            "session": anchor.session,
+            "entry": anchor.entry,
+            "files": self.files,
+            "pinned": self.pinned,
+            "snapshot": self.snapshot,
+            "current": self.current,
+            "flags": list(self.flags),
+            "head": self.head,
+            "branch": self.branch,
+            "worktree": self.worktree,
+        }
+
+
+def _text(data: dict[str, object], key: str) -> str:
+    value = data.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _whole(data: dict[str, object], key: str) -> int:
+    value = data.get(key)
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0

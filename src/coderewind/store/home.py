@@ -1,0 +1,343 @@
+"""Where stores live: find the store of a worktree, or make one.
+
+`$REWIND_HOME/storage/<id>/` always exists for a protected folder: it holds `about.json` and what
+each worktree needs privately (locks, capture state, the journal of a restore). The git directory
+itself is there too in mode `global`, in `<root>/.agent/rewind` in mode `project`, and in
+`<git dir>/rewind`, with the repository's own object directory, in mode `repo`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from hashlib import sha1
+
+from coderewind.errors import RewindError
+from coderewind.store.git import Git
+from coderewind.store.objects import Objects
+from coderewind.store.pack import fsync_dir, write_durably
+from coderewind.store.workspace import Workspace
+
+MODES = ("global", "project", "repo")
+FORMAT = 1
+
+# Bytes go in as they are, whatever any .gitattributes says: info/attributes outranks them all.
+_ATTRIBUTES = b"* -text -eol -crlf -filter -ident -working-tree-encoding -export-subst -export-ignore\n"
+
+# Names and contents that git's fsck frowns upon are a user's files here, to be kept as they are.
+_TOLERATED = (
+    "hasDot hasDotdot hasDotgit gitmodulesBlob gitmodulesLarge gitmodulesName gitmodulesParse "
+    "gitmodulesUrl gitmodulesPath gitmodulesUpdate gitmodulesSymlink gitignoreSymlink "
+    "gitattributesSymlink mailmapSymlink"
+).split()
+
+
+def rewind_home() -> bytes:
+    """`$REWIND_HOME`, else ~/.rewind of the account, also when HOME is not set."""
+    configured = os.environb.get(b"REWIND_HOME")
+    if configured:
+        return os.path.abspath(configured)
+    return os.path.join(user_home(), b".rewind")
+
+
+def user_home() -> bytes:
+    home = os.environb.get(b"HOME")
+    if home:
+        return os.path.abspath(home)
+    import pwd
+
+    try:
+        return os.fsencode(pwd.getpwuid(os.getuid()).pw_dir)
+    except KeyError:
+        raise RewindError(
+            "there is no home folder for this user", hint="set HOME or REWIND_HOME"
+        ) from None
+
+
+class Store:
+    """The git directory that keeps the objects and ledgers of one repository or folder."""
+
+    __slots__ = ("about", "algo", "git", "git_dir", "home", "mode", "objects")
+
+    def __init__(self, home: bytes, about: dict[str, str]) -> None:
+        self.home = home
+        self.about = about
+        self.mode = about["mode"]
+        self.algo = about["algo"]
+        self.git_dir = os.fsencode(about["git_dir"])
+        object_dir = os.fsencode(about["object_dir"])
+        self.git = Git(self.git_dir, object_dir=object_dir)
+        self.objects = Objects(self.git, object_dir, self.algo)
+
+    @property
+    def id(self) -> str:
+        return os.fsdecode(os.path.basename(self.home))
+
+    def private_dir(self, worktree: str) -> bytes:
+        """The folder for a worktree's lock, state and journal; made when it is missing."""
+        path = os.path.join(self.home, b"worktrees", os.fsencode(worktree))
+        if not os.path.isdir(path):
+            make_private(os.path.join(self.home, b"worktrees"))
+            make_private(path)
+        return path
+
+    def identity(self) -> tuple[tuple[int, int], ...]:
+        """Device and inode of every folder that is ours and must never be captured or deleted."""
+        found = []
+        for path in (rewind_home(), self.home, self.git_dir):
+            try:
+                st = os.stat(path)
+            except OSError:
+                continue
+            found.append((st.st_dev, st.st_ino))
+        return tuple(found)
+
+
+def locate(workspace: Workspace) -> Store | None:
+    """The store of a worktree, also after the worktree was moved; None when there is none."""
+    storage = os.path.join(rewind_home(), b"storage")
+    for key in dict.fromkeys((workspace.key, workspace.root)):
+        home = os.path.join(storage, _store_id(key))
+        about = _read_about(home)
+        if about is not None:
+            return _opened(home, about, workspace)
+    return _moved_here(storage, workspace)
+
+
+def is_protected(folder: bytes) -> bool:
+    """Whether a plain folder has a store."""
+    home = os.path.join(rewind_home(), b"storage", _store_id(folder))
+    return os.path.exists(os.path.join(home, b"about.json"))
+
+
+def create(workspace: Workspace, mode: str) -> Store:
+    """Make the store of a worktree. Safe to call twice, and by two processes at once."""
+    if mode not in MODES:
+        raise RewindError(f"unknown mode {mode!r}", hint="modes: " + ", ".join(MODES), exit_code=2)
+    if mode == "repo" and workspace.common_dir is None:
+        raise RewindError(
+            "mode repo needs a git repository", hint="use --mode global or --mode project"
+        )
+    top = rewind_home()
+    storage = os.path.join(top, b"storage")
+    make_private(top)
+    make_private(storage)
+    home = os.path.join(storage, _store_id(workspace.key))
+    make_private(home)
+    git_dir, object_dir = _places(home, workspace, mode)
+    if mode == "project":
+        _make_project_folder(workspace.root)
+    algo = workspace.algo()
+    _lay_out(git_dir, algo)
+    anchor = os.stat(workspace.common_dir or workspace.root)
+    about = {
+        "format": str(FORMAT),
+        "key": os.fsdecode(workspace.key),
+        "root": os.fsdecode(workspace.root),
+        "mode": mode,
+        "algo": algo,
+        "git_dir": os.fsdecode(git_dir),
+        "object_dir": os.fsdecode(object_dir),
+        "inode": f"{anchor.st_dev}:{anchor.st_ino}",
+    }
+    _write_about(home, about)
+    return Store(home, about)
+
+
+def lay_out_again(store: Store) -> None:
+    """Put back what of the git directory's skeleton was lost or changed."""
+    _lay_out(store.git_dir, store.algo)
+
+
+def make_private(path: bytes) -> None:
+    """A folder for us alone; a symlink or somebody else's folder in its place is refused."""
+    try:
+        os.mkdir(path, 0o700)
+        os.chmod(path, 0o700)
+    except FileExistsError:
+        st = os.lstat(path)
+        if (st.st_mode & 0o170000) == 0o120000 and os.path.isdir(path) and path == rewind_home():
+            return  # the user may keep ~/.rewind elsewhere
+        if (st.st_mode & 0o170000) != 0o040000 or st.st_uid != os.geteuid():
+            raise RewindError(
+                f"{os.fsdecode(path)} is not a folder of yours",
+                hint="move it away; Rewind keeps its data only in folders that you own",
+            ) from None
+        if st.st_mode & 0o077:
+            os.chmod(path, 0o700)
+    except FileNotFoundError:
+        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+        make_private(path)
+
+
+def _places(home: bytes, workspace: Workspace, mode: str) -> tuple[bytes, bytes]:
+    if mode == "project":
+        git_dir = os.path.join(workspace.root, b".agent", b"rewind")
+    elif mode == "repo":
+        assert workspace.common_dir is not None
+        git_dir = os.path.join(workspace.common_dir, b"rewind")
+        return git_dir, os.path.join(workspace.common_dir, b"objects")
+    else:
+        git_dir = os.path.join(home, b"git")
+    return git_dir, os.path.join(git_dir, b"objects")
+
+
+def _make_project_folder(root: bytes) -> None:
+    """<root>/.agent/rewind, which ignores itself; `.agent` may be the user's own folder."""
+    agent = os.path.join(root, b".agent")
+    try:
+        os.mkdir(agent, 0o755)
+    except FileExistsError:
+        if os.path.islink(agent) or not os.path.isdir(agent):
+            raise RewindError(
+                f"{os.fsdecode(agent)} is not a folder", hint="use --mode global instead"
+            ) from None
+    store = os.path.join(agent, b"rewind")
+    make_private(store)
+    write_durably(os.path.join(store, b".gitignore"), b"*\n")
+
+
+def _lay_out(git_dir: bytes, algo: str) -> None:
+    """A git directory's skeleton, without asking git; files that are as they should be stay."""
+    make_private(git_dir)
+    for name in (b"objects", b"objects/pack", b"objects/info", b"refs", b"refs/heads", b"info"):
+        make_private(os.path.join(git_dir, name))
+    files = {
+        b"HEAD": b"ref: refs/heads/main\n",
+        b"config": _config(algo),
+        b"info/attributes": _ATTRIBUTES,
+    }
+    for name, content in files.items():
+        path = os.path.join(git_dir, name)
+        if _content(path) != content:
+            write_durably(path, content)
+    for foreign in (b"objects/info/alternates", b"info/grafts", b"shallow", b"commondir"):
+        try:
+            os.unlink(os.path.join(git_dir, foreign))
+        except OSError:
+            pass
+
+
+def _config(algo: str) -> bytes:
+    core = {
+        "repositoryformatversion": "1" if algo != "sha1" else "0",
+        "bare": "true",
+        "logAllRefUpdates": "false",
+        "fsync": "all",
+        "hooksPath": "/dev/null",
+        "attributesFile": "/dev/null",
+        "excludesFile": "/dev/null",
+        "fsmonitor": "false",
+        "untrackedCache": "false",
+        "protectNTFS": "false",
+        "protectHFS": "false",
+        "bigFileThreshold": "16m",
+        "quotePath": "false",
+    }
+    text = "[core]\n" + "".join(f"\t{key} = {value}\n" for key, value in core.items())
+    if algo != "sha1":
+        text += f"[extensions]\n\tobjectFormat = {algo}\n"
+    text += "[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n[diff]\n\trenames = false\n"
+    text += "[fsck]\n" + "".join(f"\t{name} = ignore\n" for name in _TOLERATED)
+    return text.encode()
+
+
+def _opened(home: bytes, about: dict[str, str], workspace: Workspace) -> Store | None:
+    """The store that `about` speaks of, its skeleton checked against what we would write."""
+    store = Store(home, about)
+    if store.mode == "project" and os.path.islink(os.path.join(workspace.root, b".agent")):
+        raise RewindError(f"{os.fsdecode(workspace.root)}/.agent is a symbolic link")
+    if not os.path.isdir(store.git_dir):
+        if store.mode == "global":
+            return store if _rebuild_empty(store) else None
+        return None  # the folder that held it is gone; `init` starts anew
+    if _content(os.path.join(store.git_dir, b"config")) != _config(store.algo) or _content(
+        os.path.join(store.git_dir, b"info/attributes")
+    ) != _ATTRIBUTES:
+        lay_out_again(store)
+    return store
+
+
+def _rebuild_empty(store: Store) -> bool:
+    lay_out_again(store)
+    return True
+
+
+def _moved_here(storage: bytes, workspace: Workspace) -> Store | None:
+    """A store whose worktree is gone from its old place and is, by inode and file times, this one."""
+    try:
+        homes = [entry.path for entry in os.scandir(storage) if entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        return None
+    anchor = os.stat(workspace.common_dir or workspace.root)
+    inode = f"{anchor.st_dev}:{anchor.st_ino}"
+    for home in homes:
+        about = _read_about(home)
+        if about is None or about["inode"] != inode or os.path.lexists(os.fsencode(about["key"])):
+            continue
+        from coderewind.store.state import looks_like
+
+        state = os.path.join(home, b"worktrees", os.fsencode(workspace.name), b"state")
+        if not looks_like(state, workspace.root):
+            continue
+        new_home = os.path.join(storage, _store_id(workspace.key))
+        os.rename(home, new_home)
+        fsync_dir(storage)
+        git_dir, object_dir = _places(new_home, workspace, about["mode"])
+        about |= {
+            "key": os.fsdecode(workspace.key),
+            "root": os.fsdecode(workspace.root),
+            "git_dir": os.fsdecode(git_dir),
+            "object_dir": os.fsdecode(object_dir),
+        }
+        _write_about(new_home, about)
+        return _opened(new_home, about, workspace)
+    return None
+
+
+def _store_id(key: bytes) -> bytes:
+    word = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "-"
+                   for c in os.fsdecode(os.path.basename(key)))[:32].strip(".-")
+    digest = sha1(key, usedforsecurity=False).hexdigest()[:12]
+    return f"{word or 'folder'}-{digest}".encode()
+
+
+_FIELDS = ("format", "key", "root", "mode", "algo", "git_dir", "object_dir", "inode")
+
+
+def _read_about(home: bytes) -> dict[str, str] | None:
+    data = _content(os.path.join(home, b"about.json"))
+    if data is None:
+        return None
+    try:
+        about = json.loads(data)
+    except ValueError:
+        about = None
+    if (
+        not isinstance(about, dict)
+        or not all(isinstance(about.get(field), str) for field in _FIELDS)
+        or about["mode"] not in MODES
+    ):
+        raise RewindError(
+            f"{os.fsdecode(home)}/about.json is damaged",
+            hint="rewind init writes it anew; checkpoints are not touched",
+        )
+    if about["format"] != str(FORMAT):
+        raise RewindError(
+            f"this store has format {about['format']}, this Rewind knows {FORMAT}",
+            hint="upgrade Rewind",
+        )
+    return about
+
+
+def _write_about(home: bytes, about: dict[str, str]) -> None:
+    text = json.dumps(about, indent=1, sort_keys=True) + "\n"
+    write_durably(os.path.join(home, b"about.json"), text.encode())
+
+
+def _content(path: bytes) -> bytes | None:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return None

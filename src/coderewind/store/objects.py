@@ -1,0 +1,258 @@
+"""Find and read objects of the store.
+
+Existence is answered here from the pack indexes, without a process; contents come from one
+long-lived `git cat-file --batch`, and every content read is checked against its id.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+
+from coderewind.errors import RewindError
+from coderewind.store.git import Git
+from coderewind.store.pack import COMMIT, new_hash
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from subprocess import Popen
+
+_CHUNK = 1 << 20
+
+
+class DamagedObject(RewindError):
+    """An object of the store is missing or does not have the content its id promises."""
+
+    def __init__(self, oid: bytes, what: str) -> None:
+        super().__init__(
+            f"object {oid.hex()} of the store is {what}",
+            hint="rewind doctor shows what is damaged; other checkpoints may be whole",
+        )
+        self.oid = oid
+
+
+class PackIndex:
+    """One pack's index (version 2), mapped."""
+
+    def __init__(self, path: bytes, width: int) -> None:
+        self._width = width
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            size = os.fstat(fd).st_size
+            if size < 8 + 1024 + 2 * width:
+                raise ValueError("short index")
+            self._map = mmap.mmap(fd, 0, access=mmap.ACCESS_READ)
+        finally:
+            os.close(fd)
+        if self._map[:8] != b"\xfftOc\0\0\0\2":
+            raise ValueError("not a version 2 index")
+        self.count = self._fan(255)
+        if size < 1032 + self.count * (width + 8) + 2 * width:
+            raise ValueError("short index")
+
+    def _fan(self, byte: int) -> int:
+        at = 8 + 4 * byte
+        return int.from_bytes(self._map[at : at + 4], "big")
+
+    def __contains__(self, oid: bytes) -> bool:
+        first = oid[0]
+        low = self._fan(first - 1) if first else 0
+        high = self._fan(first)
+        width, data = self._width, self._map
+        while low < high:
+            middle = (low + high) // 2
+            at = 1032 + middle * width
+            found = data[at : at + width]
+            if found < oid:
+                low = middle + 1
+            elif found > oid:
+                high = middle
+            else:
+                return True
+        return False
+
+    def oids(self) -> Iterator[bytes]:
+        for i in range(self.count):
+            at = 1032 + i * self._width
+            yield self._map[at : at + self._width]
+
+
+class Objects:
+    """The objects below one object directory."""
+
+    def __init__(self, git: Git, object_dir: bytes, algo: str) -> None:
+        self.algo = algo
+        self.dir = object_dir
+        self.pack_dir = os.path.join(object_dir, b"pack")
+        self._git = git
+        self._width = 20 if algo == "sha1" else 32
+        self._packs: dict[bytes, PackIndex] | None = None
+        self._reader: Popen[bytes] | None = None
+
+    def has(self, oid: bytes) -> bool:
+        """Whether the object is there. Its content is checked only when it is read."""
+        if self._packs is None:
+            self.refresh()
+            assert self._packs is not None
+        if any(oid in pack for pack in self._packs.values()):
+            return True
+        name = oid.hex().encode()
+        return os.path.exists(os.path.join(self.dir, name[:2], name[2:]))
+
+    def refresh(self) -> None:
+        """Look at the pack folder again."""
+        known = self._packs or {}
+        packs: dict[bytes, PackIndex] = {}
+        for entry in os.scandir(self.pack_dir):
+            if not entry.name.endswith(b".idx"):
+                continue
+            if entry.name in known:
+                packs[entry.name] = known[entry.name]
+            elif os.path.exists(entry.path[:-4] + b".pack"):
+                try:
+                    packs[entry.name] = PackIndex(entry.path, self._width)
+                except (OSError, ValueError):
+                    continue  # a damaged index hides its pack: its objects are stored anew
+        self._packs = packs
+
+    def pack_signature(self) -> tuple[tuple[bytes, int, int], ...]:
+        """Names, sizes and times of all packs: changes whenever somebody touched the store."""
+        found = []
+        with os.scandir(self.pack_dir) as entries:
+            for entry in entries:
+                if entry.name.endswith((b".pack", b".idx")):
+                    st = entry.stat()
+                    found.append((entry.name, st.st_size, st.st_mtime_ns))
+        return tuple(sorted(found))
+
+    def read(self, oid: bytes) -> tuple[bytes, bytes]:
+        """An object's kind and content.
+
+        Raises:
+            DamagedObject: it is missing, or its content is not what its id says.
+        """
+        kind, size = self._ask(oid)
+        assert self._reader is not None and self._reader.stdout is not None
+        data = self._reader.stdout.read(size + 1)[:-1]
+        digest = new_hash(self.algo)
+        digest.update(b"%s %d\0" % (kind, size))
+        digest.update(data)
+        if len(data) != size or digest.digest() != oid:
+            raise DamagedObject(oid, "damaged")
+        return kind, data
+
+    def stream(self, oid: bytes) -> Iterator[bytes]:
+        """A blob's content in pieces; DamagedObject after the last piece if it was not right."""
+        kind, size = self._ask(oid)
+        assert self._reader is not None and self._reader.stdout is not None
+        digest = new_hash(self.algo)
+        digest.update(b"%s %d\0" % (kind, size))
+        left = size
+        while left:
+            chunk = self._reader.stdout.read(min(left, _CHUNK))
+            if not chunk:
+                break
+            left -= len(chunk)
+            digest.update(chunk)
+            yield chunk
+        self._reader.stdout.read(1)
+        if left or digest.digest() != oid:
+            self.close()
+            raise DamagedObject(oid, "damaged")
+
+    def size(self, oid: bytes) -> int:
+        out = self._git.run("cat-file", "--batch-check", input=oid.hex().encode() + b"\n").split()
+        if len(out) != 3:
+            raise DamagedObject(oid, "missing")
+        return int(out[2])
+
+    def missing(self, oids: list[bytes]) -> list[bytes]:
+        """Which of these are not there at all."""
+        if not oids:
+            return []
+        asked = b"".join(oid.hex().encode() + b"\n" for oid in oids)
+        answers = self._git.run("cat-file", "--batch-check", input=asked).splitlines()
+        return [oid for oid, line in zip(oids, answers, strict=True) if line.endswith(b" missing")]
+
+    def read_tree(self, oid: bytes) -> list[tuple[int, bytes, bytes]]:
+        """A tree's entries as (mode, name, oid)."""
+        kind, data = self.read(oid)
+        if kind != b"tree":
+            raise DamagedObject(oid, "not a tree")
+        return parse_tree(data, self._width)
+
+    def read_commit_tree(self, oid: bytes) -> bytes:
+        kind, data = self.read(oid)
+        if kind != b"commit" or not data.startswith(b"tree "):
+            raise DamagedObject(oid, "not a commit")
+        return bytes.fromhex(data[5 : 5 + 2 * self._width].decode())
+
+    def close(self) -> None:
+        """End the reader process, if there is one."""
+        if self._reader is not None:
+            reader, self._reader = self._reader, None
+            assert reader.stdin is not None and reader.stdout is not None
+            try:
+                reader.stdin.close()
+            except OSError:
+                pass
+            reader.stdout.close()
+            reader.wait()
+
+    def _ask(self, oid: bytes) -> tuple[bytes, int]:
+        if self._reader is None:
+            self._reader = self._git.popen("cat-file", "--batch")
+        assert self._reader.stdin is not None and self._reader.stdout is not None
+        try:
+            self._reader.stdin.write(oid.hex().encode() + b"\n")
+            self._reader.stdin.flush()
+            words = self._reader.stdout.readline().split()
+        except BrokenPipeError:
+            words = []
+        if len(words) != 3:
+            if not words:  # git gave up on a damaged object; the next question needs a new one
+                self.close()
+                raise DamagedObject(oid, "damaged")
+            raise DamagedObject(oid, "missing")
+        return words[1], int(words[2])
+
+
+def parse_tree(data: bytes, width: int) -> list[tuple[int, bytes, bytes]]:
+    entries = []
+    at = 0
+    while at < len(data):
+        space = data.index(b" ", at)
+        null = data.index(b"\0", space)
+        entries.append(
+            (int(data[at:space], 8), data[space + 1 : null], data[null + 1 : null + 1 + width])
+        )
+        at = null + 1 + width
+    return entries
+
+
+def tree_bytes(entries: list[tuple[int, bytes, bytes]]) -> bytes:
+    """A tree object's content from (mode, name, oid), in git's order."""
+    ordered = sorted((name + b"/" if mode == 0o40000 else name, mode, name, oid)
+                     for mode, name, oid in entries)
+    return b"".join([b"%o %s\0%s" % (mode, name, oid) for _, mode, name, oid in ordered])
+
+
+def commit_bytes(tree: bytes, parents: list[bytes], time: int, message: bytes) -> bytes:
+    """A commit object's content. The identity is ours: no configuration of the user's is asked."""
+    who = b"rewind <rewind@localhost> %d +0000" % time
+    lines = [b"tree " + tree.hex().encode()]
+    lines += [b"parent " + parent.hex().encode() for parent in parents]
+    lines += [b"author " + who, b"committer " + who, b"", message]
+    return b"\n".join(lines)
+
+
+__all__ = [
+    "COMMIT",
+    "DamagedObject",
+    "Objects",
+    "PackIndex",
+    "commit_bytes",
+    "parse_tree",
+    "tree_bytes",
+]

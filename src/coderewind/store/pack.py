@@ -1,0 +1,257 @@
+"""Write git packs: every capture adds its objects as one pack, with one fsync each for pack and index.
+
+Loose objects would cost a file, an fsync and a 4 KiB block for every tree and blob, and git's
+own `add` a process. A pack becomes visible to readers only when its index is renamed into
+place, after the pack itself is on the disk.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import zlib
+from hashlib import sha1, sha256
+
+COMMIT, TREE, BLOB = 1, 2, 3
+KIND_NAMES = {COMMIT: b"commit", TREE: b"tree", BLOB: b"blob"}
+
+_SPILL = 8 << 20  # a small pack is built in memory, a larger one in a file
+_CHUNK = 1 << 20
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from hashlib import _Hash
+
+
+class SizeChanged(Exception):
+    """A streamed file did not have the number of bytes announced for it."""
+
+
+def new_hash(algo: str) -> _Hash:
+    return sha1(usedforsecurity=False) if algo == "sha1" else sha256()
+
+
+def object_id(kind: int, data: bytes, algo: str) -> bytes:
+    digest = new_hash(algo)
+    digest.update(b"%s %d\0" % (KIND_NAMES[kind], len(data)))
+    digest.update(data)
+    return digest.digest()
+
+
+class PackWriter:
+    """Collect objects, then make them durable all at once with `finish`.
+
+    Nothing is visible to anybody before `finish` returns; `abandon` leaves no trace.
+    """
+
+    def __init__(self, pack_dir: bytes, algo: str, *, level: int = 6) -> None:
+        self._dir = pack_dir
+        self._algo = algo
+        self.level = level
+        self._entries: dict[bytes, tuple[int, int]] = {}  # oid -> (crc32, offset)
+        self._buffer = bytearray(b"PACK" + struct.pack(">LL", 2, 0))
+        self._flushed = 0
+        self._fd = -1
+        self._temp = b""
+
+    def __contains__(self, oid: bytes) -> bool:
+        return oid in self._entries
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def add(self, kind: int, data: bytes, oid: bytes | None = None) -> bytes:
+        """Add an object that fits in memory; adding it twice stores it once."""
+        if oid is None:
+            oid = object_id(kind, data, self._algo)
+        if oid not in self._entries:
+            offset = self._flushed + len(self._buffer)
+            packed = _header(kind, len(data)) + zlib.compress(data, self.level)
+            self._entries[oid] = (zlib.crc32(packed), offset)
+            self._write(packed)
+        return oid
+
+    def add_stream(self, size: int, chunks: Iterable[bytes]) -> bytes:
+        """Add a blob of `size` bytes without holding it in memory.
+
+        Raises:
+            SizeChanged: the chunks did not add up to `size`; the pack is as it was before.
+        """
+        offset = self._flushed + len(self._buffer)
+        digest = new_hash(self._algo)
+        digest.update(b"blob %d\0" % size)
+        deflate = zlib.compressobj(1)
+        piece = _header(BLOB, size)
+        crc = zlib.crc32(piece)
+        self._write(piece)
+        seen = 0
+        for chunk in chunks:
+            seen += len(chunk)
+            digest.update(chunk)
+            piece = deflate.compress(chunk)
+            crc = zlib.crc32(piece, crc)
+            self._write(piece)
+        piece = deflate.flush()
+        self._write(piece)
+        oid = digest.digest()
+        if seen != size or oid in self._entries:
+            self._truncate(offset)
+        if seen != size:
+            raise SizeChanged
+        self._entries.setdefault(oid, (zlib.crc32(piece, crc), offset))
+        return oid
+
+    def finish(self) -> bytes | None:
+        """Make all objects durable and visible; the pack's base name, or None if there are none."""
+        if not self._entries:
+            self.abandon()
+            return None
+        try:
+            checksum = self._seal()
+            name = b"pack-" + checksum.hex().encode()
+            path = os.path.join(self._dir, name)
+            os.replace(self._temp, path + b".pack")
+            self._temp = path + b".pack"
+            write_durably(path + b".idx", self._index(checksum))
+            fsync_dir(self._dir)
+        except BaseException:
+            self.abandon()
+            raise
+        return name
+
+    def abandon(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+        if self._temp:
+            try:
+                os.unlink(self._temp)
+            except OSError:
+                pass
+            self._temp = b""
+        self._entries.clear()
+        self._buffer.clear()
+
+    def _write(self, data: bytes) -> None:
+        self._buffer += data
+        if len(self._buffer) > _SPILL:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._fd < 0:
+            self._temp = os.path.join(self._dir, b"tmp_rewind_" + os.urandom(8).hex().encode())
+            self._fd = os.open(self._temp, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            os.fchmod(self._fd, 0o600)
+        view = memoryview(self._buffer)
+        while view:
+            written = os.write(self._fd, view)
+            self._flushed += written
+            view = view[written:]
+        view.release()
+        self._buffer = bytearray()
+
+    def _truncate(self, offset: int) -> None:
+        if offset >= self._flushed:
+            del self._buffer[offset - self._flushed :]
+            return
+        os.ftruncate(self._fd, offset)
+        os.lseek(self._fd, offset, os.SEEK_SET)
+        self._flushed = offset
+        self._buffer = bytearray()
+
+    def _seal(self) -> bytes:
+        """Put the object count into the header, append the checksum, fsync."""
+        count = struct.pack(">L", len(self._entries))
+        digest = new_hash(self._algo)
+        if self._fd < 0:
+            self._buffer[8:12] = count
+            digest.update(self._buffer)
+        else:
+            self._flush()
+            os.pwrite(self._fd, count, 8)
+            position = 0
+            while chunk := os.pread(self._fd, _CHUNK, position):
+                digest.update(chunk)
+                position += len(chunk)
+        self._buffer += digest.digest()
+        self._flush()
+        os.fsync(self._fd)
+        os.close(self._fd)
+        self._fd = -1
+        return digest.digest()
+
+    def _index(self, pack_checksum: bytes) -> bytes:
+        oids = sorted(self._entries)
+        fanout = [0] * 256
+        for oid in oids:
+            fanout[oid[0]] += 1
+        total = 0
+        for byte in range(256):
+            total += fanout[byte]
+            fanout[byte] = total
+        small, large = [], []
+        for oid in oids:
+            offset = self._entries[oid][1]
+            if offset < 1 << 31:
+                small.append(offset)
+            else:
+                small.append(1 << 31 | len(large))
+                large.append(offset)
+        crcs = [self._entries[oid][0] for oid in oids]
+        body = b"".join(
+            [
+                b"\xfftOc" + struct.pack(">L", 2),
+                struct.pack(">256L", *fanout),
+                b"".join(oids),
+                struct.pack(f">{len(crcs)}L", *crcs),
+                struct.pack(f">{len(small)}L", *small),
+                struct.pack(f">{len(large)}Q", *large),
+                pack_checksum,
+            ]
+        )
+        digest = new_hash(self._algo)
+        digest.update(body)
+        return body + digest.digest()
+
+
+def _header(kind: int, size: int) -> bytes:
+    byte = kind << 4 | size & 15
+    size >>= 4
+    out = bytearray()
+    while size:
+        out.append(byte | 128)
+        byte = size & 127
+        size >>= 7
+    out.append(byte)
+    return bytes(out)
+
+
+def write_durably(path: bytes, data: bytes) -> None:
+    """Write a private file beside its place, fsync it, rename it into place."""
+    temp = path + b".tmp" + os.urandom(4).hex().encode()
+    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            os.fchmod(fd, 0o600)
+            view = memoryview(data)
+            while view:
+                view = view[os.write(fd, view) :]
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        os.replace(temp, path)
+    except BaseException:
+        try:
+            os.unlink(temp)
+        except OSError:
+            pass
+        raise
+
+
+def fsync_dir(path: bytes) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

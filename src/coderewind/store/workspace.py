@@ -1,0 +1,187 @@
+"""Find the worktree that a path belongs to, and its git directory if it has one.
+
+No git process is asked: it would read the repository's configuration, and refuses folders of
+another owner. Nothing here writes.
+"""
+
+from __future__ import annotations
+
+import os
+
+from coderewind.errors import RewindError
+from coderewind.store.git import Git
+
+MAIN = "main"
+
+
+class Workspace:
+    """The folder being protected: a git work tree or any folder."""
+
+    __slots__ = ("common_dir", "git_dir", "name", "root")
+
+    def __init__(
+        self,
+        root: bytes,
+        git_dir: bytes | None = None,
+        common_dir: bytes | None = None,
+        name: str = MAIN,
+    ) -> None:
+        self.root = root
+        self.git_dir = git_dir
+        self.common_dir = common_dir
+        self.name = name
+
+    @property
+    def key(self) -> bytes:
+        """What a store is found by: the same for all linked worktrees, and before and after `git init`."""
+        if self.common_dir is None:
+            return self.root
+        parent, base = os.path.split(self.common_dir)
+        return parent if base == b".git" else self.common_dir
+
+    def algo(self) -> str:
+        """The repository's object format; sha1 for plain folders."""
+        if self.common_dir is None:
+            return "sha1"
+        config = os.path.join(self.common_dir, b"config")
+        return setting(config, "extensions.objectformat") or "sha1"
+
+
+def find_repository(root: bytes) -> Workspace | None:
+    """The repository whose work tree starts exactly at `root`, if there is one."""
+    dot_git = os.path.join(root, b".git")
+    git_dir = _follow(dot_git)
+    if git_dir is None or not is_git_dir(git_dir):
+        return None
+    git_dir = os.path.realpath(git_dir)
+    common = _first_line(os.path.join(git_dir, b"commondir"))
+    common_dir = os.path.realpath(os.path.join(git_dir, common)) if common else git_dir
+    name = MAIN
+    if common_dir != git_dir:
+        name = "linked-" + os.fsdecode(os.path.basename(git_dir))
+    else:
+        elsewhere = setting(os.path.join(git_dir, b"config"), "core.worktree")
+        if elsewhere:
+            root = os.path.realpath(os.path.join(git_dir, os.fsencode(elsewhere)))
+    return Workspace(root, git_dir, common_dir, _branch_safe(name))
+
+
+def find(path: bytes, is_protected: object = None) -> Workspace:
+    """The worktree around `path`: the nearest repository or protected folder, else `path` itself.
+
+    `is_protected` tells of a plain folder (bytes) whether a store exists for it.
+    """
+    start = os.path.realpath(path)
+    if not os.path.isdir(start):
+        raise RewindError(
+            f"there is no folder {os.fsdecode(path)}", hint="give an existing folder with -C DIR"
+        )
+    current = start
+    while True:
+        if is_git_dir(current):
+            raise RewindError(
+                f"{os.fsdecode(start)} is inside a git directory, not in a work tree",
+                hint="go to the work tree, or name it with -C DIR",
+            )
+        found = find_repository(current)
+        if found is not None:
+            if not os.path.isdir(found.root):
+                raise RewindError(f"the work tree {os.fsdecode(found.root)} is gone")
+            return found
+        if callable(is_protected) and is_protected(current):
+            return Workspace(current)
+        parent = os.path.dirname(current)
+        if parent == current:
+            return Workspace(start)
+        current = parent
+
+
+def is_git_dir(path: bytes) -> bool:
+    """git's own test: HEAD, and objects and refs either here or in the common directory."""
+    if not os.path.lexists(os.path.join(path, b"HEAD")):
+        return False
+    if os.path.exists(os.path.join(path, b"commondir")):
+        return True
+    return os.path.isdir(os.path.join(path, b"objects")) and os.path.isdir(
+        os.path.join(path, b"refs")
+    )
+
+
+def setting(config: bytes, key: str) -> str:
+    """One value of one git configuration file, without includes; '' when it is not set."""
+    word = key.rpartition(".")[2].encode()
+    try:
+        with open(config, "rb") as file:
+            if word not in file.read().lower():
+                return ""  # the usual case, and it saves a process
+    except OSError:
+        return ""
+    out = Git(os.path.dirname(config)).run(
+        "config", "--file", config, "--no-includes", "-z", "--get", key, ok=(0, 1, 128)
+    )
+    return os.fsdecode(out.rstrip(b"\0"))
+
+
+def head_of(workspace: Workspace) -> tuple[str, str]:
+    """The commit HEAD stands at and the branch, both '' when there is none."""
+    git_dir, common_dir = workspace.git_dir, workspace.common_dir
+    if git_dir is None or common_dir is None:
+        return "", ""
+    head = _first_line(os.path.join(git_dir, b"HEAD"))
+    if not head.startswith(b"ref: "):
+        return head.decode("ascii", "replace"), ""
+    ref = head[5:].strip()
+    if ref == b"refs/heads/.invalid":
+        return _ask_git_for_head(git_dir)
+    branch = os.fsdecode(ref.removeprefix(b"refs/heads/"))
+    for base in (git_dir, common_dir):
+        value = _first_line(os.path.join(base, ref))
+        if value:
+            return value.decode("ascii", "replace"), branch
+    return _packed(os.path.join(common_dir, b"packed-refs"), ref), branch
+
+
+def _ask_git_for_head(git_dir: bytes) -> tuple[str, str]:
+    """HEAD of a repository whose refs are not files (reftable)."""
+    git = Git(git_dir, config=("core.fsmonitor=false", "core.hooksPath=/dev/null"))
+    ok = (0, 1, 128)
+    commit = git.run("rev-parse", "--verify", "-q", "HEAD", ok=ok).strip().decode()
+    branch = os.fsdecode(git.run("symbolic-ref", "-q", "--short", "HEAD", ok=ok).strip())
+    return commit, branch
+
+
+def _packed(path: bytes, ref: bytes) -> str:
+    try:
+        with open(path, "rb") as file:
+            for line in file:
+                if line.rstrip(b"\n").endswith(b" " + ref):
+                    return line.split(b" ")[0].decode("ascii", "replace")
+    except OSError:
+        pass
+    return ""
+
+
+def _follow(dot_git: bytes) -> bytes | None:
+    if os.path.isdir(dot_git):
+        return dot_git
+    line = _first_line(dot_git)
+    if line.startswith(b"gitdir: "):
+        return os.path.join(os.path.dirname(dot_git), line[8:])
+    return None
+
+
+def _first_line(path: bytes) -> bytes:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        return os.read(fd, 8192).split(b"\n")[0]
+    except OSError:
+        return b""
+    finally:
+        os.close(fd)
+
+
+def _branch_safe(name: str) -> str:
+    return "".join(c if c.isalnum() or c in "-_" else "-" for c in name)

@@ -1,0 +1,1 @@
+"""The read model: what a user can pick, built from the ledger."""

@@ -1,0 +1,174 @@
+"""Replay the ledger into checkpoints, and into where the worktree stands among them."""
+
+from __future__ import annotations
+
+from coderewind.model.records import (
+    ABORT,
+    BIND,
+    CHECKPOINT,
+    LABEL,
+    MOVES,
+    PIN,
+    REDO,
+    RESTORE,
+    UNDO,
+    UNPIN,
+    Anchor,
+    Checkpoint,
+    Record,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Position:
+    """Where the worktree stands, and what can be stepped to from there.
+
+    `standing` is the checkpoint whose files the worktree was last made or seen equal to ("" after
+    a partial restore). `cursor` is where its history goes on: that same checkpoint, or the restore
+    that brought the worktree there. `redo` are the states that undo left, nearest last. `moves`
+    are the moves that undo-restore can still take back.
+    """
+
+    __slots__ = ("cursor", "moves", "redo", "standing")
+
+    def __init__(
+        self,
+        cursor: str = "",
+        standing: str = "",
+        redo: tuple[str, ...] = (),
+        moves: tuple[Move, ...] = (),
+    ) -> None:
+        self.cursor = cursor
+        self.standing = standing
+        self.redo = redo
+        self.moves = moves
+
+
+class Move:
+    """A restore, undo or redo, and the position it started from."""
+
+    __slots__ = ("before", "record")
+
+    def __init__(self, record: Record, before: Position) -> None:
+        self.record = record
+        self.before = before
+
+
+class Timeline:
+    """The checkpoints of one worktree, newest first."""
+
+    def __init__(self, records: list[Record], worktree: str = "main") -> None:
+        self.by_id: dict[str, Checkpoint] = {}
+        self.records = records
+        self.position = Position()
+        self._restores: dict[str, Record] = {}
+        for record in records:
+            self._replay(record, worktree)
+        self.checkpoints = sorted(self.by_id.values(), key=lambda cp: cp.number, reverse=True)
+        here = self.current
+        if here is not None:
+            here.current = True
+
+    @property
+    def current(self) -> Checkpoint | None:
+        """The checkpoint that the worktree was last known to stand at."""
+        return self.by_id.get(self.position.standing)
+
+    def history(self, cursor: str) -> Iterator[tuple[Checkpoint, str]]:
+        """The states that led here, nearest first, each with the cursor that belongs to it."""
+        lowest = 1 << 62
+        while True:
+            restore = self._restores.get(cursor)
+            checkpoint = self.by_id.get(cursor) or self._below(lowest)
+            if checkpoint is None or checkpoint.number >= lowest:
+                return
+            lowest = checkpoint.number
+            if restore is not None:
+                target = self.by_id.get(restore.text("target"))
+                if target is not None:
+                    yield target, cursor
+                yield checkpoint, checkpoint.parent
+            else:
+                yield checkpoint, checkpoint.id
+            cursor = checkpoint.parent
+
+    def _below(self, number: int) -> Checkpoint | None:
+        """Where history goes on when a link of it was pruned."""
+        older = [cp for cp in self.by_id.values() if cp.number < number]
+        return max(older, key=lambda cp: cp.number, default=None)
+
+    def _replay(self, record: Record, worktree: str) -> None:
+        if record.op == CHECKPOINT or record.op in MOVES:
+            if record.text("snapshot"):
+                self.by_id[record.id] = Checkpoint(record, worktree)
+            if record.op == CHECKPOINT:
+                before = self.position
+                self.position = Position(record.id, record.id, before.redo, before.moves)
+            else:
+                self._move(record)
+            return
+        if record.op == ABORT:
+            self._abort(record)
+            return
+        target = self.by_id.get(record.text("target"))
+        if target is None:
+            return
+        if record.op == LABEL:
+            target.label = record.text("label")
+        elif record.op == PIN:
+            target.pinned = True
+        elif record.op == UNPIN:
+            target.pinned = False
+        elif record.op == BIND:
+            target.anchor = _merged(target.anchor, record)
+
+    def _move(self, record: Record) -> None:
+        before = self.position
+        target = record.text("target")
+        moves = (*before.moves, Move(record, before))
+        if record.op == RESTORE:
+            self._restores[record.id] = record
+            standing = "" if record.texts("paths") else target
+            self.position = Position(record.id, standing, (), moves)
+        elif record.op == UNDO:
+            self.position = Position(
+                record.text("cursor"), target, (*before.redo, record.id), moves
+            )
+        elif record.op == REDO:
+            self.position = Position(record.text("cursor"), target, before.redo[:-1], moves)
+        else:
+            self._take_back(record, target)
+
+    def _take_back(self, record: Record, target: str) -> None:
+        """undo-restore: the position from before the move that is taken back."""
+        now = self.position
+        move = next((m for m in now.moves if m.record.id == target), None)
+        if move is None:
+            return
+        was = move.before
+        stood = self.by_id.get(was.standing)
+        same = stood is not None and stood.snapshot == move.record.text("snapshot")
+        self.position = Position(
+            was.cursor,
+            was.standing if same else target,
+            (*was.redo, record.id),
+            tuple(m for m in now.moves if m is not move),
+        )
+
+    def _abort(self, record: Record) -> None:
+        target = record.text("target")
+        move = next((m for m in self.position.moves if m.record.id == target), None)
+        if move is not None:
+            self.position = move.before
+
+
+def _merged(anchor: Anchor, record: Record) -> Anchor:
+    """A checkpoint's anchor with what became known of it later."""
+    later = Anchor.from_json(record.data.get("anchor"))
+    for name in Anchor.__slots__:
+        if not getattr(later, name):
+            setattr(later, name, getattr(anchor, name))
+    return later

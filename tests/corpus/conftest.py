@@ -58,3 +58,11 @@ def either(request: pytest.FixtureRequest, room: str) -> Iterator[Box]:
         box.commit()
     yield box
     _leave(box)
+
+
+@pytest.fixture
+def bare_box(room: str) -> Iterator[Box]:
+    """A project folder with nothing in it, not even a repository."""
+    box = Box(room)
+    yield box
+    _leave(box)

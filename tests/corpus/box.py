@@ -197,7 +197,7 @@ class Box:
         words = ("-C", at or self.project, command, "--json", *args)
         process = self.start(*words, env=self.env if env is None else env, **options)
         try:
-            out, err = process.communicate(timeout=120)
+            out, err = process.communicate(timeout=60)
         finally:
             if process.poll() is None:
                 process.kill()

@@ -161,7 +161,7 @@ def test_files_that_are_only_in_the_users_history_survive_its_rewriting(box: Box
     before = box.picture()
     checkpoint = box.save()
     box.git("rm", "-q", "big")
-    box.git("commit", "-q", "--amend", "-m", "without")
+    box.git("commit", "-q", "--amend", "--allow-empty", "-m", "without")
     box.git("reflog", "expire", "--expire=now", "--all")
     box.git("gc", "-q", "--prune=now")
 

@@ -1,0 +1,195 @@
+"""Exit codes, and the commands that only tell."""
+
+import json
+import os
+
+import pytest
+
+from .box import Box
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["nonsense"], ["save", "--nonsense"], ["restore"], ["label", "@"], ["pin"], ["show"],
+     ["list", "--limit", "many"], ["undo", "many"], ["gc", "--keep", "-1"], ["restore", "@", "@"],
+     ["undo", "0"], ["undo", "-1"]],
+    ids=" ".join,
+)  # fmt: skip
+def test_usage_errors_exit_2(either: Box, words: list[str]) -> None:
+    either.save()
+
+    with either.expect_unchanged():
+        answer = either.rewind(words[0], *words[1:], ok=False)
+
+    assert answer.code == 2 or (answer.code == 1 and words[-1] in ("0", "-1"))
+
+
+@pytest.mark.parametrize("words", [["--help"], ["-h"], ["--version"], ["save", "--help"]], ids=" ".join)
+def test_help_needs_nothing(plain: Box, words: list[str]) -> None:
+    process = plain.start(*words, cwd=plain.project)
+    out, error = process.communicate(timeout=60)
+
+    assert process.returncode == 0, error
+    assert out
+
+
+def test_a_diff_of_two_checkpoints(either: Box) -> None:
+    one = either.save()
+    either.write("a.txt", "changed\n").write("new\u00e9.txt", "n\n").remove("sub")
+    two = either.save()
+
+    answer = either.rewind("diff", one, two)
+
+    for name in ("a.txt", "new\u00e9.txt", "sub/b.txt"):
+        assert name in answer.said or name in json.dumps(answer.data), name
+
+
+def test_a_diff_against_now(either: Box) -> None:
+    one = either.save()
+    either.write("a.txt", "changed\n")
+
+    assert "a.txt" in either.rewind("diff", one).said
+    assert "sub/b.txt" not in either.rewind("diff", one).said
+
+
+def test_a_diff_limited_to_a_path(either: Box) -> None:
+    one = either.save()
+    either.write("a.txt", "changed\n").write("sub/b.txt", "changed\n")
+
+    process = either.start("-C", either.project, "diff", one, "--patch", "--", "sub")
+    out, error = process.communicate(timeout=60)
+
+    assert process.returncode == 0, error
+    assert b"sub/b.txt" in out
+    assert b"a.txt" not in out
+
+
+def test_a_patch_shows_the_bytes_whatever_the_attributes_say(box: Box) -> None:
+    box.write(".gitattributes", "*.txt diff=odd -diff\n")
+    box.git("config", "diff.odd.textconv", f"touch {box.canary}; cat")
+    box.git("config", "diff.external", f"touch {box.canary}; true")
+    one = box.save()
+    box.write("a.txt", "changed\n")
+
+    process = box.start("-C", box.project, "diff", one, "--patch")
+    out, error = process.communicate(timeout=60)
+
+    assert process.returncode == 0, error
+    assert b"a.txt" in out
+
+
+def test_show_tells_the_coverage(either: Box) -> None:
+    os.mkfifo(either.path("pipe"))
+    checkpoint = either.save()
+
+    assert "pipe" in either.rewind("show", checkpoint).said
+
+
+def test_status_tells_the_coverage_of_the_last_checkpoint(either: Box) -> None:
+    os.mkfifo(either.path("pipe"))
+    either.save()
+
+    assert "pipe" in either.rewind("status").said
+
+
+@pytest.mark.parametrize("command", ["status", "list", "doctor", "validate", "config"])
+def test_telling_changes_nothing_and_makes_no_store(either: Box, command: str) -> None:
+    with either.expect_unchanged():
+        either.rewind(command, ok=False)
+
+    assert not os.path.isdir(f"{either.store_home}/storage") or not os.listdir(
+        f"{either.store_home}/storage"
+    )
+
+
+def test_status_names_worktree_and_store(either: Box) -> None:
+    either.save()
+    said = json.dumps(either.rewind("status").data)
+
+    assert either.project in said
+    assert either.store() in said
+
+
+def test_validate_names_an_unknown_key_and_its_file(either: Box) -> None:
+    os.makedirs(either.store_home)
+    either.write(f"{either.store_home}/config.json", '{"filters": {"maxFileBites": 1}}')
+    answer = either.rewind("validate", ok=False)
+
+    assert answer.code == 1
+    assert "maxFileBites" in answer.said
+    assert "config.json" in answer.said
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"filters": {"maxFileBytes": "big"}}', '{"filters": []}', "[]", "{", "", "\xff", '{"retention": {"maxSnapshots": -5}}'],
+)  # fmt: skip
+def test_validate_names_wrong_values(either: Box, text: str) -> None:
+    os.makedirs(either.store_home)
+    either.write(f"{either.store_home}/config.json", text.encode("latin1"))
+    answer = either.rewind("validate", ok=False)
+
+    assert answer.code == 1
+    assert "config.json" in answer.said
+    either.rewind("save", ok=False)
+
+
+def test_a_wrong_value_cannot_be_set(either: Box) -> None:
+    either.rewind("init", "--yes")
+
+    for key, value in [("filters.maxFileBytes", "big"), ("no.such.key", "1"), ("storage.mode", "cloud")]:
+        assert either.rewind("config", key, value, ok=False).code in (1, 2), key
+    either.rewind("validate")
+
+
+def test_a_set_value_is_shown_with_its_source(either: Box) -> None:
+    either.rewind("init", "--yes")
+    either.rewind("config", "retention.maxSnapshots", "77")
+
+    assert "77" in either.rewind("config", "retention.maxSnapshots").said
+    assert "77" in either.rewind("config").said
+
+
+@pytest.mark.parametrize("command", ["save", "list", "status", "doctor", "config", "gc", "init"])
+def test_json_is_ascii_safe_and_alone_on_stdout(either: Box, command: str) -> None:
+    either.save("ünï \udcff".replace("\udcff", ""))
+    answer = either.rewind(command, *(["--yes"] if command == "init" else []))
+
+    assert isinstance(answer.data, dict)
+
+
+def test_an_error_in_json_leaves_stdout_to_json(either: Box) -> None:
+    answer = either.rewind("restore", "nothing", "--yes", ok=False)
+
+    assert answer.code == 1
+    assert answer.err.strip() or answer.data
+
+
+def test_a_demo_leaves_nothing_behind(plain: Box) -> None:
+    """Within its scratch folder; the project and HOME stay as they are."""
+    with plain.expect_unchanged():
+        process = plain.start("demo", cwd=plain.project)
+        out, error = process.communicate(timeout=60)
+
+    assert process.returncode == 0, error
+    assert out
+    assert os.listdir(plain.home) == []
+
+
+def test_colour_only_on_a_terminal(either: Box) -> None:
+    one = either.save()
+    either.write("a.txt", "x")
+    for words in (["list"], ["diff", one, "--patch"], ["status"], ["show", one]):
+        process = either.start("-C", either.project, *words)
+        out, _ = process.communicate(timeout=60)
+        assert b"\x1b[" not in out, words
+
+
+def test_names_do_not_drive_the_terminal(either: Box) -> None:
+    one = either.save()
+    either.write("\x1b[31mred\x1b[0m\x07", "x")
+    for words in (["diff", one, "--stat"], ["restore", one, "--dry-run"], ["status"]):
+        process = either.start("-C", either.project, *words)
+        out, error = process.communicate(timeout=60)
+        assert process.returncode == 0, error
+        assert b"\x1b[31m" not in out, words

@@ -1,0 +1,236 @@
+"""A project, a configuration or a store made by someone who means harm."""
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from .box import Box
+from .tree import Picture, picture
+
+COMMANDS = [
+    "core.fsmonitor",
+    "core.sshCommand",
+    "core.alternateRefsCommand",
+    "core.gitProxy",
+    "core.pager",
+    "core.editor",
+    "core.askPass",
+    "credential.helper",
+    "diff.external",
+    "diff.x.textconv",
+    "diff.x.command",
+    "filter.x.clean",
+    "filter.x.smudge",
+    "filter.x.process",
+    "merge.x.driver",
+    "gpg.program",
+    "gpg.ssh.program",
+    "pager.log",
+    "pager.diff",
+    "interactive.diffFilter",
+    "uploadpack.packObjectsHook",
+    "trailer.x.command",
+    "gc.recentObjectsHook",
+    "man.x.cmd",
+]
+
+
+def _poison(box: Box, git_dir: str) -> None:
+    """Every setting and hook that would run a command."""
+    command = f"touch {box.canary}"
+    config = f"--file={git_dir}/config"
+    for key in COMMANDS:
+        box.git("config", config, key, command, cwd=box.root)
+    box.git("config", config, "filter.x.required", "true", cwd=box.root)
+    box.git("config", config, "core.hooksPath", f"{git_dir}/hooks", cwd=box.root)
+    for name in ("pre-commit", "post-checkout", "post-index-change", "reference-transaction",
+                 "pre-auto-gc", "post-merge", "update", "fsmonitor-watchman", "post-rewrite",
+                 "pre-receive", "pre-push"):  # fmt: skip
+        box.write(f"{git_dir}/hooks/{name}", f"#!/bin/sh\n{command}\n", 0o755)
+    box.write(f"{git_dir}/info/attributes", "* filter=x diff=x merge=x\n")
+
+
+def _everything(box: Box) -> None:
+    """A user's day."""
+    before = box.picture()
+    checkpoint = box.save()
+    box.write("a.txt", "changed\n").remove("sub").write("new", "x")
+    box.rewind("diff", checkpoint)
+    process = box.start("-C", box.project, "diff", checkpoint, "--patch")
+    process.communicate(timeout=60)
+    box.restore(checkpoint)
+    box.assert_like(before)
+    box.rewind("undo-restore")
+    box.rewind("undo", ok=False)
+    box.rewind("redo", ok=False)
+    for command in ("list", "status", "doctor", "gc"):
+        box.rewind(command)
+
+
+def test_a_repository_whose_every_setting_runs_a_command(box: Box) -> None:
+    _poison(box, box.path(".git"))
+    box.write(".gitattributes", "* filter=x diff=x merge=x\n")
+
+    _everything(box)
+
+
+def test_a_repository_with_settings_included_from_the_worktree(box: Box) -> None:
+    box.write("evil.config", f"[core]\n\tfsmonitor = touch {box.canary}\n")
+    box.git("config", "include.path", "../evil.config")
+
+    _everything(box)
+
+
+def test_a_plain_folder_that_looks_like_a_bare_repository(plain: Box) -> None:
+    """Git would discover it and obey its configuration."""
+    plain.git("init", "-q", "--bare", "--template=", f"{plain.root}/bare")
+    for name in ("HEAD", "config", "objects", "refs"):
+        os.rename(f"{plain.root}/bare/{name}", plain.path(name))
+    _poison(plain, plain.project)
+    plain.git("config", f"--file={plain.path('config')}", "core.worktree", ".", cwd=plain.root)
+
+    answer = plain.rewind("save", ok=False)
+    if answer.code == 0:
+        plain.write("a.txt", "changed")
+        plain.restore(str(answer["id"]))
+        assert plain.read("a.txt") == b"a\n"
+
+
+def test_a_bare_repository_in_a_subfolder_one_starts_in(box: Box) -> None:
+    box.git("init", "-q", "--bare", "--template=", box.path("fixture"))
+    _poison(box, box.path("fixture"))
+    box.git("config", f"--file={box.path('fixture/config')}", "core.worktree", "..", cwd=box.root)
+
+    box.rewind("save", ok=False, at=box.path("fixture"))
+    box.rewind("status", ok=False, at=box.path("fixture"))
+
+
+@pytest.mark.parametrize("name", [".gitignore", ".gitattributes", ".gitmodules", "sub/.gitignore"])
+def test_a_fifo_in_place_of_a_file_that_git_reads(box: Box, name: str) -> None:
+    """Opening it would wait for ever."""
+    os.mkfifo(box.path(name))
+    checkpoint = box.save()
+    box.write("a.txt", "changed")
+    box.restore(checkpoint)
+
+    assert box.read("a.txt") == b"a\n"
+
+
+@pytest.mark.parametrize("name", [".gitignore", ".gitattributes", ".gitmodules"])
+def test_a_symlink_to_an_endless_device_in_place_of_a_file_that_git_reads(box: Box, name: str) -> None:
+    box.symlink(name, "/dev/zero")
+
+    box.round_trip(lambda: box.write("a.txt", "changed").remove(name))
+
+
+def test_a_cycle_of_symlinks(either: Box) -> None:
+    either.symlink("one", "two").symlink("two", "one").symlink("sub/up", "..")
+
+    either.round_trip(lambda: either.remove("one").write("a.txt", "changed"))
+
+
+def test_patterns_made_to_be_slow(box: Box) -> None:
+    box.write(".gitignore", "a*a*a*a*a*a*a*a*a*a*a*a*b\n" * 5 + "**/" * 30 + "x\n")
+    box.write("a" * 200, "1")
+
+    box.round_trip(lambda: box.write("a" * 200, "2"))
+
+
+@pytest.mark.parametrize("what", [".agent", ".agent/rewind"])
+def test_a_symlink_where_the_project_store_would_be(either: Box, what: str) -> None:
+    """Nothing may be written at its target."""
+    outside = f"{either.root}/outside"
+    either.write(f"{outside}/file", "x")
+    either.symlink(what, outside)
+    before = picture(outside)
+
+    answer = either.rewind("init", "--mode", "project", "--yes", ok=False)
+
+    assert picture(outside) == before
+    assert answer.code == 1 or not os.path.islink(either.path(what))
+
+
+def test_a_poisoned_project_store(either: Box) -> None:
+    """It came with the project: its configuration and hooks must not run."""
+    either.skip = {b".agent"}
+    either.rewind("init", "--mode", "project", "--yes")
+    _poison(either, either.store())
+
+    _everything(either)
+
+
+def test_a_project_store_that_is_garbage(either: Box) -> None:
+    either.write(".agent/rewind/HEAD", "garbage").write(".agent/rewind/config", "[core\n")
+    either.mkdir(".agent/rewind/objects").mkdir(".agent/rewind/refs")
+    for command in ("list", "status", "save", "doctor"):
+        either.rewind(command, ok=False)
+
+
+def test_a_project_configuration_cannot_run_or_write_elsewhere(either: Box) -> None:
+    outside = f"{either.root}/outside"
+    os.makedirs(outside)
+    for name in (".agent/rewind/config.json", ".agent/config.json", ".rewind/config.json", ".rewind.json"):
+        either.write(name, '{"storage": {"mode": "' + outside + '"}, "home": "' + outside + '"}')
+    either.rewind("save", ok=False)
+
+    assert os.listdir(outside) == []
+
+
+def test_an_alternates_file_in_the_project_store_is_not_followed(either: Box) -> None:
+    either.skip = {b".agent"}
+    either.rewind("init", "--mode", "project", "--yes")
+    either.write(f"{either.store()}/objects/info/alternates", "/nowhere\n../../../..\n")
+    either.rewind("save", ok=False)
+
+
+def test_a_symlink_that_flips_while_we_restore(either: Box) -> None:
+    """A folder and a link to outside, swapping places: nothing outside is written or deleted."""
+    outside = f"{either.root}/outside"
+    for number in range(30):
+        either.write(f"flip/{number}", f"{number}\n").write(f"{outside}/{number}", "outside\n")
+    os.chmod(outside, 0o755)
+    checkpoint = either.save()
+    wanted: Picture = picture(outside)
+    os.symlink(outside, either.path("link"))
+    stop = threading.Event()
+
+    def flip() -> None:
+        here, away, link = either.path("flip"), either.path("away"), either.path("link")
+        while not stop.is_set():
+            try:
+                os.rename(here, away)
+                os.rename(link, here)
+                os.rename(here, link)
+                os.rename(away, here)
+            except OSError:
+                for old, new in ((here, link), (away, here)):
+                    if os.path.lexists(old) and not os.path.lexists(new):
+                        Path(old).rename(new)
+
+    worker = threading.Thread(target=flip)
+    for round_ in range(4):
+        for number in range(30):
+            either.write(f"flip/{number}", f"changed {round_}\n")
+        either.write("flip/extra", "x")
+        if round_ == 0:
+            worker.start()
+        try:
+            either.restore(checkpoint, ok=False)
+        finally:
+            if round_ == 3:
+                stop.set()
+                worker.join()
+            else:
+                stop.set()
+                worker.join()
+                stop.clear()
+                for old, new in (("flip", "link"), ("away", "flip")):
+                    if os.path.islink(either.path("flip")) or not either.exists("flip"):
+                        if either.exists(old):
+                            os.rename(either.path(old), either.path(new))
+                worker = threading.Thread(target=flip)
+                worker.start()
+
+    assert picture(outside) == wanted

@@ -10,11 +10,22 @@ from .box import Box
 
 @pytest.mark.parametrize(
     "words",
-    [["nonsense"], ["save", "--nonsense"], ["restore"], ["label", "@"], ["pin"], ["show"],
-     ["list", "--limit", "many"], ["undo", "many"], ["gc", "--keep", "-1"], ["restore", "@", "@"],
-     ["undo", "0"], ["undo", "-1"]],
+    [
+        ["nonsense"],
+        ["save", "--nonsense"],
+        ["restore"],
+        ["label", "@"],
+        ["pin"],
+        ["show"],
+        ["list", "--limit", "many"],
+        ["undo", "many"],
+        ["gc", "--keep", "-1"],
+        ["restore", "@", "@"],
+        ["undo", "0"],
+        ["undo", "-1"],
+    ],
     ids=" ".join,
-)  # fmt: skip
+)
 def test_usage_errors_exit_2(either: Box, words: list[str]) -> None:
     either.save()
 
@@ -24,7 +35,9 @@ def test_usage_errors_exit_2(either: Box, words: list[str]) -> None:
     assert answer.code == 2 or (answer.code == 1 and words[-1] in ("0", "-1"))
 
 
-@pytest.mark.parametrize("words", [["--help"], ["-h"], ["--version"], ["save", "--help"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "words", [["--help"], ["-h"], ["--version"], ["save", "--help"]], ids=" ".join
+)
 def test_help_needs_nothing(plain: Box, words: list[str]) -> None:
     process = plain.start(*words, cwd=plain.project)
     out, error = process.communicate(timeout=60)
@@ -122,8 +135,16 @@ def test_validate_names_an_unknown_key_and_its_file(either: Box) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ['{"filters": {"maxFileBytes": "big"}}', '{"filters": []}', "[]", "{", "", "\xff", '{"retention": {"maxSnapshots": -5}}'],
-)  # fmt: skip
+    [
+        '{"filters": {"maxFileBytes": "big"}}',
+        '{"filters": []}',
+        "[]",
+        "{",
+        "",
+        "\xff",
+        '{"retention": {"maxSnapshots": -5}}',
+    ],
+)
 def test_validate_names_wrong_values(either: Box, text: str) -> None:
     os.makedirs(either.store_home)
     either.write(f"{either.store_home}/config.json", text.encode("latin1"))
@@ -137,7 +158,11 @@ def test_validate_names_wrong_values(either: Box, text: str) -> None:
 def test_a_wrong_value_cannot_be_set(either: Box) -> None:
     either.rewind("init", "--yes")
 
-    for key, value in [("filters.maxFileBytes", "big"), ("no.such.key", "1"), ("storage.mode", "cloud")]:
+    for key, value in [
+        ("filters.maxFileBytes", "big"),
+        ("no.such.key", "1"),
+        ("storage.mode", "cloud"),
+    ]:
         assert either.rewind("config", key, value, ok=False).code in (1, 2), key
     either.rewind("validate")
 

@@ -100,13 +100,14 @@ def _configure(box: Box, settings: dict[str, str]) -> None:
         box.git("config", key, value.replace("CANARY", f"touch {box.canary}"))
 
 
-def _damage(box: Box) -> None:
+def _damage(box: Box) -> Box:
     for top in ("tracked", "untracked"):
         for number, name in enumerate(CONTENTS):
             if number % 2:
                 box.remove(f"{top}/{name}")
             else:
                 box.write(f"{top}/{name}", b"damaged\r\n$Id$\n")
+    return box
 
 
 @pytest.mark.parametrize("name", SETTINGS)

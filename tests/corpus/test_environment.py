@@ -66,26 +66,44 @@ LEAKS: dict[str, Callable[[Box], dict[str, str]]] = {
         "GIT_AUTHOR_NAME": "",
         "GIT_COMMITTER_EMAIL": "",
     },
-    "GIT_OPTIONS": lambda box: {"GIT_DIFF_OPTS": "-u0", "GIT_FLUSH": "0", "GIT_MERGE_VERBOSITY": "5"},
+    "GIT_OPTIONS": lambda box: {
+        "GIT_DIFF_OPTS": "-u0",
+        "GIT_FLUSH": "0",
+        "GIT_MERGE_VERBOSITY": "5",
+    },
     "GIT_INTERNAL_SUPER_PREFIX": lambda box: {"GIT_INTERNAL_SUPER_PREFIX": "x/"},
     "GIT_IMPLICIT_WORK_TREE": lambda box: {"GIT_IMPLICIT_WORK_TREE": "0"},
     "GIT_OPTIONAL_LOCKS": lambda box: {"GIT_OPTIONAL_LOCKS": "1"},
     "GIT_TEST": lambda box: {"GIT_TEST_FSMONITOR": f"{box.root}/x", "GIT_TEST_SPLIT_INDEX": "1"},
     "C-locale": lambda box: {"LC_ALL": "C"},
-    "posix-locale": lambda box: {"LC_ALL": "POSIX", "LANG": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+    "posix-locale": lambda box: {
+        "LC_ALL": "POSIX",
+        "LANG": "C",
+        "PYTHONUTF8": "0",
+        "PYTHONCOERCECLOCALE": "0",
+    },
     "ascii-io": lambda box: {"LC_ALL": "C", "PYTHONIOENCODING": "ascii:strict", "PYTHONUTF8": "0"},
     "unknown-locale": lambda box: {"LC_ALL": "xx_YY.UTF-9", "LANGUAGE": "de:fr"},
     "display": lambda box: {"COLUMNS": "1", "LINES": "0", "TERM": "dumb", "NO_COLOR": ""},
-    "display-odd": lambda box: {"COLUMNS": "wide", "TERM": "", "FORCE_COLOR": "1", "CLICOLOR_FORCE": "1"},
+    "display-odd": lambda box: {
+        "COLUMNS": "wide",
+        "TERM": "",
+        "FORCE_COLOR": "1",
+        "CLICOLOR_FORCE": "1",
+    },
     "python": lambda box: {"PYTHONHASHSEED": "0", "PYTHONOPTIMIZE": "2", "PYTHONUNBUFFERED": "1"},
     "python-warnings": lambda box: {"PYTHONWARNINGS": "default", "PYTHONVERBOSE": ""},
     "time-zone": lambda box: {"TZ": "Nowhere/Nothing"},
     "TMPDIR-missing": lambda box: {"TMPDIR": f"{box.root}/nowhere"},
     "TMPDIR-empty": lambda box: {"TMPDIR": ""},
-    "SHELL": lambda box: {"SHELL": "/bin/false", "BASH_ENV": f"{box.root}/x", "ENV": f"{box.root}/x"},
+    "SHELL": lambda box: {
+        "SHELL": "/bin/false",
+        "BASH_ENV": f"{box.root}/x",
+        "ENV": f"{box.root}/x",
+    },
     "HOME-missing": lambda box: {"HOME": f"{box.root}/nowhere"},
     "HOME-relative": lambda box: {"HOME": "."},
-}  # fmt: skip
+}
 
 
 def _other_repository(box: Box) -> None:
@@ -173,7 +191,9 @@ def test_no_identity_anywhere(box: Box) -> None:
 def test_signing_is_not_tried(box: Box) -> None:
     for key in ("commit.gpgSign", "tag.gpgSign", "push.gpgSign"):
         box.git("config", "--global", key, "true")
-    box.git("config", "--global", "gpg.program", box.write(f"{box.root}/gpg", f"#!/bin/sh\ntouch {box.canary}\nexit 1\n", 0o755).root + "/gpg")  # fmt: skip
+    gpg = f"{box.root}/gpg"
+    box.write(gpg, f"#!/bin/sh\ntouch {box.canary}\nexit 1\n", 0o755)
+    box.git("config", "--global", "gpg.program", gpg)
 
     box.round_trip(lambda: box.write("a.txt", "changed\n"))
 

@@ -36,9 +36,16 @@ def _tree(box: Box, version: str) -> None:
 
 def _inject(box: Box, calls: str, fault: str, when: int) -> None:
     box.prefix = [
-        "strace", "-f", "-qq", "-o", f"{box.root}/trace", "-e", f"trace={calls}",
-        "-e", f"inject={calls}:{fault}:when={when}",
-    ]  # fmt: skip
+        "strace",
+        "-f",
+        "-qq",
+        "-o",
+        f"{box.root}/trace",
+        "-e",
+        f"trace={calls}",
+        "-e",
+        f"inject={calls}:{fault}:when={when}",
+    ]
 
 
 def _run(box: Box, *words: str) -> int:
@@ -64,9 +71,14 @@ KILLS += [(UNLINK, when) for when in (1, 2, 5)]
 KILLS += [(WRITE, when) for when in (1, 3, 10, 25)]
 KILLS += [(MKDIR, 1), (CHMOD, 1), (CHMOD, 4), (LINK, 1), (FSYNC, 1), (FSYNC, 4), (FSYNC, 9)]
 NAMED = {
-    RENAME: "rename", UNLINK: "unlink", WRITE: "write", FSYNC: "fsync", MKDIR: "mkdir",
-    CHMOD: "chmod", LINK: "link",
-}  # fmt: skip
+    RENAME: "rename",
+    UNLINK: "unlink",
+    WRITE: "write",
+    FSYNC: "fsync",
+    MKDIR: "mkdir",
+    CHMOD: "chmod",
+    LINK: "link",
+}
 
 
 def _name(value: object) -> str:
@@ -75,7 +87,7 @@ def _name(value: object) -> str:
 
 @needs_strace
 @pytest.mark.parametrize("finish", ["--continue", "--abort", "restore", "undo-restore"])
-@pytest.mark.parametrize(("calls", "when"), KILLS[::2] + [(FSYNC, 4)], ids=_name)
+@pytest.mark.parametrize(("calls", "when"), [*KILLS[::2], (FSYNC, 4)], ids=_name)
 def test_a_restore_killed_at(either: Box, calls: str, when: int, finish: str) -> None:
     _tree(either, "old")
     old = either.picture()
@@ -168,8 +180,10 @@ def test_the_first_save_killed_at(either: Box, calls: str, when: int) -> None:
 @needs_strace
 @pytest.mark.parametrize("error", ["EIO", "ENOSPC", "EACCES", "EDQUOT"])
 @pytest.mark.parametrize(
-    ("calls", "when"), [(RENAME, 3), (UNLINK, 2), (WRITE, 8), (FSYNC, 3), (MKDIR, 1), (CHMOD, 2)], ids=_name
-)  # fmt: skip
+    ("calls", "when"),
+    [(RENAME, 3), (UNLINK, 2), (WRITE, 8), (FSYNC, 3), (MKDIR, 1), (CHMOD, 2)],
+    ids=_name,
+)
 def test_a_restore_that_fails_with(either: Box, calls: str, when: int, error: str) -> None:
     _tree(either, "old")
     old = either.picture()
@@ -197,8 +211,10 @@ def test_a_restore_that_fails_with(either: Box, calls: str, when: int, error: st
 @needs_strace
 @pytest.mark.parametrize("error", ["EIO", "ENOSPC"])
 @pytest.mark.parametrize(
-    ("calls", "when"), [(RENAME, 1), (RENAME, 2), (WRITE, 2), (WRITE, 6), (FSYNC, 1), (FSYNC, 2), (MKDIR, 1)], ids=_name
-)  # fmt: skip
+    ("calls", "when"),
+    [(RENAME, 1), (RENAME, 2), (WRITE, 2), (WRITE, 6), (FSYNC, 1), (FSYNC, 2), (MKDIR, 1)],
+    ids=_name,
+)
 def test_a_save_that_fails_with(either: Box, calls: str, when: int, error: str) -> None:
     _tree(either, "old")
     old = either.picture()
@@ -416,7 +432,15 @@ def test_the_loss_of_caches_costs_time_not_data(either: Box, state: str) -> None
 def test_stale_locks_are_recovered_from(either: Box) -> None:
     first = either.save()
     store = either.store()
-    for name in ("index.lock", "HEAD.lock", "packed-refs.lock", "config.lock", "gc.pid", "lock", "shallow.lock"):
+    for name in (
+        "index.lock",
+        "HEAD.lock",
+        "packed-refs.lock",
+        "config.lock",
+        "gc.pid",
+        "lock",
+        "shallow.lock",
+    ):
         if not os.path.lexists(f"{store}/{name}"):
             either.write(f"{store}/{name}", "")
     for folder, _, files in os.walk(f"{store}/refs"):

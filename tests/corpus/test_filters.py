@@ -228,7 +228,9 @@ def test_an_empty_list_of_folders(either: Box) -> None:
 
 @pytest.mark.parametrize("how", ["preset", "maxDirFiles"])
 def test_folders_of_very_many_files_are_left_out_when_asked(either: Box, how: str) -> None:
-    _configure(either, {"filters": {"preset": "smart"} if how == "preset" else {"maxDirFiles": 200}})
+    _configure(
+        either, {"filters": {"preset": "smart"} if how == "preset" else {"maxDirFiles": 200}}
+    )
     for number in range(210):
         either.write(f"crowd/{number}", str(number))
     for number in range(150):
@@ -286,7 +288,7 @@ def test_a_filter_loosened_between_save_and_restore(either: Box) -> None:
 
 
 def test_a_captured_file_stays_captured_when_it_grows_over_the_limit(either: Box) -> None:
-    """"A path once captured stays captured", or it is in coverage; never dropped in silence."""
+    """ "A path once captured stays captured", or it is in coverage; never dropped in silence."""
     _configure(either, {"filters": {"maxFileBytes": 1000}})
     either.write("grows", "small")
     either.save()

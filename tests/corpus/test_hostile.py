@@ -1,13 +1,15 @@
 """A project, a configuration or a store made by someone who means harm."""
 
+import contextlib
+import ctypes
 import os
 import threading
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 
 from .box import Box
-from .tree import Picture, picture
+from .tree import picture
 
 COMMANDS = [
     "core.fsmonitor",
@@ -45,9 +47,19 @@ def _poison(box: Box, git_dir: str) -> None:
         box.git("config", config, key, command, cwd=box.root)
     box.git("config", config, "filter.x.required", "true", cwd=box.root)
     box.git("config", config, "core.hooksPath", f"{git_dir}/hooks", cwd=box.root)
-    for name in ("pre-commit", "post-checkout", "post-index-change", "reference-transaction",
-                 "pre-auto-gc", "post-merge", "update", "fsmonitor-watchman", "post-rewrite",
-                 "pre-receive", "pre-push"):  # fmt: skip
+    for name in (
+        "pre-commit",
+        "post-checkout",
+        "post-index-change",
+        "reference-transaction",
+        "pre-auto-gc",
+        "post-merge",
+        "update",
+        "fsmonitor-watchman",
+        "post-rewrite",
+        "pre-receive",
+        "pre-push",
+    ):
         box.write(f"{git_dir}/hooks/{name}", f"#!/bin/sh\n{command}\n", 0o755)
     box.write(f"{git_dir}/info/attributes", "* filter=x diff=x merge=x\n")
 
@@ -119,7 +131,9 @@ def test_a_fifo_in_place_of_a_file_that_git_reads(box: Box, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [".gitignore", ".gitattributes", ".gitmodules"])
-def test_a_symlink_to_an_endless_device_in_place_of_a_file_that_git_reads(box: Box, name: str) -> None:
+def test_a_symlink_to_an_endless_device_in_place_of_a_file_that_git_reads(
+    box: Box, name: str
+) -> None:
     box.symlink(name, "/dev/zero")
 
     box.round_trip(lambda: box.write("a.txt", "changed").remove(name))
@@ -171,7 +185,12 @@ def test_a_project_store_that_is_garbage(either: Box) -> None:
 def test_a_project_configuration_cannot_run_or_write_elsewhere(either: Box) -> None:
     outside = f"{either.root}/outside"
     os.makedirs(outside)
-    for name in (".agent/rewind/config.json", ".agent/config.json", ".rewind/config.json", ".rewind.json"):
+    for name in (
+        ".agent/rewind/config.json",
+        ".agent/config.json",
+        ".rewind/config.json",
+        ".rewind.json",
+    ):
         either.write(name, '{"storage": {"mode": "' + outside + '"}, "home": "' + outside + '"}')
     either.rewind("save", ok=False)
 
@@ -190,47 +209,33 @@ def test_a_symlink_that_flips_while_we_restore(either: Box) -> None:
     outside = f"{either.root}/outside"
     for number in range(30):
         either.write(f"flip/{number}", f"{number}\n").write(f"{outside}/{number}", "outside\n")
-    os.chmod(outside, 0o755)
     checkpoint = either.save()
-    wanted: Picture = picture(outside)
-    os.symlink(outside, either.path("link"))
+    wanted = picture(outside)
+    for number in range(3):
+        either.remove("flip").remove("link").symlink("link", outside)
+        for name in range(40):
+            either.write(f"flip/{name}", f"changed {number}\n")
+        with _flipping(either.path("flip"), either.path("link")):
+            either.restore(checkpoint, ok=False)
+
+    assert picture(outside) == wanted
+
+
+@contextlib.contextmanager
+def _flipping(one: str, other: str) -> Iterator[None]:
+    """Exchange two paths atomically, over and over."""
+    exchange, here = 2, -100
+    libc = ctypes.CDLL(None)
     stop = threading.Event()
 
     def flip() -> None:
-        here, away, link = either.path("flip"), either.path("away"), either.path("link")
         while not stop.is_set():
-            try:
-                os.rename(here, away)
-                os.rename(link, here)
-                os.rename(here, link)
-                os.rename(away, here)
-            except OSError:
-                for old, new in ((here, link), (away, here)):
-                    if os.path.lexists(old) and not os.path.lexists(new):
-                        Path(old).rename(new)
+            libc.renameat2(here, os.fsencode(one), here, os.fsencode(other), exchange)
 
     worker = threading.Thread(target=flip)
-    for round_ in range(4):
-        for number in range(30):
-            either.write(f"flip/{number}", f"changed {round_}\n")
-        either.write("flip/extra", "x")
-        if round_ == 0:
-            worker.start()
-        try:
-            either.restore(checkpoint, ok=False)
-        finally:
-            if round_ == 3:
-                stop.set()
-                worker.join()
-            else:
-                stop.set()
-                worker.join()
-                stop.clear()
-                for old, new in (("flip", "link"), ("away", "flip")):
-                    if os.path.islink(either.path("flip")) or not either.exists("flip"):
-                        if either.exists(old):
-                            os.rename(either.path(old), either.path(new))
-                worker = threading.Thread(target=flip)
-                worker.start()
-
-    assert picture(outside) == wanted
+    worker.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        worker.join()

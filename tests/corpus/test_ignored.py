@@ -54,9 +54,7 @@ RULES: dict[str, Rules] = {
     "two-stars": lambda box: box.write(".gitignore", "**/secret\n"),
     "glob": lambda box: box.write(".gitignore", "sec?[a-r]*t\n"),
     "negated-then-again": lambda box: box.write(".gitignore", "secret\n!secret\nsecret\n"),
-    "nested": lambda box: (
-        box.write(".gitignore", "/secret\n").write("sub/.gitignore", "secret\n")
-    ),
+    "nested": lambda box: box.write(".gitignore", "/secret\n").write("sub/.gitignore", "secret\n"),
     "everything-but": lambda box: box.write(".gitignore", "*\n!*/\n!*.txt\n!.gitignore\n"),
     "info": lambda box: box.write(".git/info/exclude", "secret\n"),
     "core.excludesFile": _excludes_file("--local"),

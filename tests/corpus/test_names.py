@@ -90,12 +90,13 @@ def test_a_file_of_that_name(box: Box, name: str) -> None:
     box.round_trip(change)
 
 
-def _every_name(box: Box, top: bytes) -> None:
+def _every_name(box: Box, top: bytes) -> Box:
     for number, name in enumerate(NAMES.values()):
         box.write(top + b"/files/" + name, f"{number}\n")
         box.write(top + b"/folders/" + name + b"/inside", f"{number}\n")
         box.symlink(top + b"/links/" + name, name)
         box.mkdir(top + b"/empty/" + name)
+    return box
 
 
 def test_every_name_as_file_folder_symlink_and_empty_folder(either: Box) -> None:
@@ -166,7 +167,9 @@ def test_a_folder_in_place_of_a_git_control_file(box: Box, name: str) -> None:
     box.round_trip(lambda: box.remove(name).remove(f"sub/{name}"))
 
 
-@pytest.mark.parametrize("text", ["", "garbage [[[", "[submodule \"x\"]\n\tpath = ../../etc\n\turl = -u\n"])
+@pytest.mark.parametrize(
+    "text", ["", "garbage [[[", '[submodule "x"]\n\tpath = ../../etc\n\turl = -u\n']
+)
 def test_a_broken_gitmodules_file(box: Box, text: str) -> None:
     box.write(".gitmodules", text)
 
@@ -253,7 +256,7 @@ def test_a_path_beyond_path_max_that_is_gone_is_restored_or_was_in_coverage(eith
 
 def test_names_in_json_are_escaped_and_round_trip(plain: Box) -> None:
     """The path a save gives for what it left out is the path itself, bytes and all."""
-    os.mkfifo(os.path.join(os.fsencode(plain.project), b"p\xffi\np\"e"))
+    os.mkfifo(os.path.join(os.fsencode(plain.project), b'p\xffi\np"e'))
 
     answer = plain.rewind("save")
 

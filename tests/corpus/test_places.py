@@ -87,8 +87,11 @@ def test_started_in_a_subdirectory_that_the_restore_deletes(either: Box) -> None
     checkpoint = either.save()
     either.write("later/deep/file", "x")
 
-    either.restore(checkpoint, at=either.path("later/deep") if either.exists(".git") else None,
-                   cwd=either.path("later/deep"))  # fmt: skip
+    either.restore(
+        checkpoint,
+        at=either.path("later/deep") if either.exists(".git") else None,
+        cwd=either.path("later/deep"),
+    )
 
     assert not either.exists("later/deep/file")
 

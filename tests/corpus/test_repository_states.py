@@ -609,8 +609,8 @@ def test_the_index_is_put_back_when_asked(box: Box) -> None:
 
 
 def test_a_repository_with_hooks_runs_none(box: Box) -> None:
-    names = ("pre-commit", "post-commit", "post-checkout", "post-index-change", "pre-auto-gc")
-    names += ("reference-transaction", "post-rewrite", "fsmonitor-watchman", "commit-msg")
+    names = ["pre-commit", "post-commit", "post-checkout", "post-index-change", "pre-auto-gc"]
+    names += ["reference-transaction", "post-rewrite", "fsmonitor-watchman", "commit-msg"]
     for name in names:
         box.write(f".git/hooks/{name}", f"#!/bin/sh\ntouch {box.canary}\n", 0o755)
     box.git("config", "--global", "core.hooksPath", box.path(".git/hooks"))

@@ -36,7 +36,9 @@ def test_an_unknown_mode_is_a_usage_error(box: Box) -> None:
     assert box.rewind("init", "--mode", "cloud", "--yes", ok=False).code == 2
 
 
-@pytest.mark.parametrize(("mode", "where"), [("global", "home"), ("project", ".agent"), ("repo", ".git")])
+@pytest.mark.parametrize(
+    ("mode", "where"), [("global", "home"), ("project", ".agent"), ("repo", ".git")]
+)
 def test_where_the_store_is(box: Box, mode: str, where: str) -> None:
     box.git_may_change = True
     box.rewind("init", "--mode", mode, "--yes")

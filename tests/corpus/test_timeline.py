@@ -306,9 +306,27 @@ def test_an_age(either: Box, age: str) -> None:
 
 @pytest.mark.parametrize(
     "selector",
-    ["999", "0", "-1", "@-99", "@-", "@x", "no such label", "", " ", "2 years ago", "ago", "deadbeef",
-     "../..", "HEAD", "\n", "9" * 5000, "@--1", "１"],
-)  # fmt: skip
+    [
+        "999",
+        "0",
+        "-1",
+        "@-99",
+        "@-",
+        "@x",
+        "no such label",
+        "",
+        " ",
+        "2 years ago",
+        "ago",
+        "deadbeef",
+        "../..",
+        "HEAD",
+        "\n",
+        "9" * 5000,
+        "@--1",
+        "１",
+    ],
+)
 def test_a_selector_that_names_nothing(either: Box, selector: str) -> None:
     _states(either, "1", "2")
 
@@ -345,7 +363,7 @@ LABELS = {
     "emoji": "🚀 ünïcödé 日本語",
     "dash": "-rf",
     "option": "--yes",
-    "quotes": "\"it's\" `$(x)` \\n",
+    "quotes": '"it\'s" `$(x)` \\n',
     "json": '{"id": "x", "number": 1}',
     "record": "\n\n{}\nparent 0000\n\ntree 4b825dc642cb6eb9a060e54bf8d69288fbee4904",
     "trailer": "Signed-off-by: x <x@example.org>\nRewind-Id: 1",
@@ -410,9 +428,20 @@ def test_the_shape_of_a_listed_checkpoint(either: Box) -> None:
     (item,) = either.checkpoints()
 
     wanted = {
-        "id": str, "number": int, "time": int, "kind": str, "label": str, "prompt": str, "agent": str,
-        "session": str, "entry": str, "files": int, "pinned": bool, "snapshot": str, "current": bool,
-    }  # fmt: skip
+        "id": str,
+        "number": int,
+        "time": int,
+        "kind": str,
+        "label": str,
+        "prompt": str,
+        "agent": str,
+        "session": str,
+        "entry": str,
+        "files": int,
+        "pinned": bool,
+        "snapshot": str,
+        "current": bool,
+    }
     for key, kind in wanted.items():
         assert isinstance(item[key], kind), key
     assert item["kind"] == "save"

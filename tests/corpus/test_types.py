@@ -125,9 +125,27 @@ def test_all_transitions_at_once(either: Box, tracked: bool) -> None:
 
 @pytest.mark.parametrize(
     "target",
-    ["a.txt", "sub", "sub/", "nowhere", "/etc/passwd", "/", ".", "..", "../..", "self", "./sub/../a.txt",
-     "a//b", "-rf", "with\nnewline", "x" * 1000, os.fsdecode(b"\xff\xfe"), ".git", ".git/config"],
-)  # fmt: skip
+    [
+        "a.txt",
+        "sub",
+        "sub/",
+        "nowhere",
+        "/etc/passwd",
+        "/",
+        ".",
+        "..",
+        "../..",
+        "self",
+        "./sub/../a.txt",
+        "a//b",
+        "-rf",
+        "with\nnewline",
+        "x" * 1000,
+        os.fsdecode(b"\xff\xfe"),
+        ".git",
+        ".git/config",
+    ],
+)
 def test_a_symlink_to(either: Box, target: str) -> None:
     """Changed, deleted, or created later: only ever the link itself."""
     either.symlink("self", target).symlink("sub/deleted", target)

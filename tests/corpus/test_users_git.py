@@ -110,23 +110,30 @@ def test_the_times_of_the_users_index_and_head_stay(box: Box) -> None:
     assert {name: os.lstat(box.path(name)).st_mtime_ns for name in names} == before
 
 
+EXPIRE = ("reflog", "expire", "--expire=now", "--all")
+FORGET_A = ("filter-branch", "-f", "--index-filter", "git rm -q --cached a.txt", "HEAD")
 HOUSEKEEPING: dict[str, list[tuple[str, ...]]] = {
     "gc": [("gc", "-q", "--prune=now")],
-    "gc-aggressive": [("reflog", "expire", "--expire=now", "--all"), ("gc", "-q", "--aggressive", "--prune=now")],
+    "gc-aggressive": [EXPIRE, ("gc", "-q", "--aggressive", "--prune=now")],
     "repack": [("repack", "-q", "-a", "-d", "-f")],
     "prune": [("prune", "--expire=now"), ("prune-packed",)],
     "repack-then-prune": [("repack", "-q", "-A", "-d", "-l"), ("prune", "--expire=now")],
     "amend": [("commit", "-q", "--amend", "-m", "amended"), ("gc", "-q", "--prune=now")],
-    "reset": [("reset", "-q", "--hard", "HEAD~1"), ("reflog", "expire", "--expire=now", "--all"), ("gc", "-q", "--prune=now")],
+    "reset": [("reset", "-q", "--hard", "HEAD~1"), EXPIRE, ("gc", "-q", "--prune=now")],
     "filter-branch": [
-        ("-c", "advice.graftFileDeprecated=false", "filter-branch", "-f", "--index-filter", "git rm -q --cached --ignore-unmatch a.txt", "HEAD"),
+        FORGET_A,
         ("update-ref", "-d", "refs/original/refs/heads/main"),
-        ("reflog", "expire", "--expire=now", "--all"),
+        EXPIRE,
         ("gc", "-q", "--prune=now"),
     ],
     "pack-refs": [("pack-refs", "--all", "--prune")],
-    "branch-gone": [("checkout", "-q", "--orphan", "fresh"), ("branch", "-D", "main"), ("reflog", "expire", "--expire=now", "--all"), ("gc", "-q", "--prune=now")],
-}  # fmt: skip
+    "branch-gone": [
+        ("checkout", "-q", "--orphan", "fresh"),
+        ("branch", "-D", "main"),
+        EXPIRE,
+        ("gc", "-q", "--prune=now"),
+    ],
+}
 
 
 @pytest.mark.parametrize("mode", ["global", "repo"])

@@ -294,7 +294,7 @@ def test_rewind_home_unset(box: Box) -> None:
 
 
 def test_a_relative_rewind_home(either: Box) -> None:
-    """Relative to where? Whatever the answer, all commands must agree and not litter the project."""
+    """Relative to where? All commands must agree, and none may litter the project."""
     environment = either.env | {"REWIND_HOME": "relative-home"}
     answer = either.rewind("save", ok=False, env=environment)
     if answer.code == 0:

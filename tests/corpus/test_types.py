@@ -61,6 +61,9 @@ def test_transition(box: Box, old: str, new: str) -> None:
     answer = box.restore(checkpoint, ok=False)
 
     found = box.picture()
+    if new == "repository" and answer.code == 1 and not differences(after, found):
+        assert git_picture(box.project) == git_after
+        return  # a repository in the way: refused, and nothing touched
     beside = [line for line in differences(before, found) if "b'it" not in line]
     assert beside == [], "what stands beside it must be restored in any case"
     assert git_picture(box.project) == git_after, "no repository is ever deleted or changed"

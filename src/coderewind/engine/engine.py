@@ -304,6 +304,28 @@ class Engine:
     def snapshot_view(self, checkpoint: Checkpoint) -> SnapshotView:
         return SnapshotView(self.store.objects, bytes.fromhex(checkpoint.snapshot))
 
+    def changes_of(self, checkpoint: Checkpoint) -> list[tuple[bytes, str]]:
+        """The files that a checkpoint changed, compared with the state before it: (path, A/M/D)."""
+        before = self._state_before(checkpoint)
+        after = self.snapshot_view(checkpoint)
+        old = SnapshotView(self.store.objects, bytes.fromhex(before)).tree if before else b""
+        return [
+            (d.path, "A" if not d.old_mode else "D" if not d.new_mode else "M")
+            for d in compare(self.store.objects, old, after.tree)
+        ]
+
+    def _state_before(self, checkpoint: Checkpoint) -> str:
+        state = ""
+        for record in Ledger(self.store, checkpoint.worktree).records():
+            if record.id == checkpoint.id:
+                break
+            state = record.text("state") or state
+        return state
+
+    def differs_from(self, checkpoint: Checkpoint) -> bool:
+        """Whether the worktree is other than a checkpoint holds it, by looking at it now."""
+        return self.current_snapshot().snapshot.hex() != checkpoint.snapshot
+
     def current_snapshot(self) -> Captured:
         """The worktree as it is now, captured but not recorded."""
         with self.shared(), self.lock() as lock:

@@ -11,7 +11,7 @@ import os
 
 from coderewind.errors import RewindError
 from coderewind.store.git import Git
-from coderewind.store.pack import COMMIT, new_hash
+from coderewind.store.pack import new_hash
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,6 +89,7 @@ class Objects:
         self._width = 20 if algo == "sha1" else 32
         self._packs: dict[bytes, PackIndex] | None = None
         self._reader: Popen[bytes] | None = None
+        self._kinds: Popen[bytes] | None = None
 
     def has(self, oid: bytes) -> bool:
         """Whether the object is there. Its content is checked only when it is read."""
@@ -161,11 +162,20 @@ class Objects:
             self.close()
             raise DamagedObject(oid, "damaged")
 
-    def size(self, oid: bytes) -> int:
-        out = self._git.run("cat-file", "--batch-check", input=oid.hex().encode() + b"\n").split()
-        if len(out) != 3:
+    def kind(self, oid: bytes) -> bytes:
+        """blob, tree or commit."""
+        if self._kinds is None:
+            self._kinds = self._git.popen("cat-file", "--batch-check=%(objecttype)")
+        assert self._kinds.stdin is not None and self._kinds.stdout is not None
+        try:
+            self._kinds.stdin.write(oid.hex().encode() + b"\n")
+            self._kinds.stdin.flush()
+            word = self._kinds.stdout.readline().strip()
+        except BrokenPipeError:
+            word = b""
+        if word not in (b"blob", b"tree", b"commit"):
             raise DamagedObject(oid, "missing")
-        return int(out[2])
+        return word
 
     def missing(self, oids: list[bytes]) -> list[bytes]:
         """Which of these are not there at all."""
@@ -189,16 +199,17 @@ class Objects:
         return bytes.fromhex(data[5 : 5 + 2 * self._width].decode())
 
     def close(self) -> None:
-        """End the reader process, if there is one."""
-        if self._reader is not None:
-            reader, self._reader = self._reader, None
-            assert reader.stdin is not None and reader.stdout is not None
-            try:
-                reader.stdin.close()
-            except OSError:
-                pass
-            reader.stdout.close()
-            reader.wait()
+        """End the reader processes, if there are any."""
+        for process in (self._reader, self._kinds):
+            if process is not None:
+                assert process.stdin is not None and process.stdout is not None
+                try:
+                    process.stdin.close()
+                except OSError:
+                    pass
+                process.stdout.close()
+                process.wait()
+        self._reader = self._kinds = None
 
     def _ask(self, oid: bytes) -> tuple[bytes, int]:
         if self._reader is None:
@@ -246,13 +257,3 @@ def commit_bytes(tree: bytes, parents: list[bytes], time: int, message: bytes) -
     lines += [b"author " + who, b"committer " + who, b"", message]
     return b"\n".join(lines)
 
-
-__all__ = [
-    "COMMIT",
-    "DamagedObject",
-    "Objects",
-    "PackIndex",
-    "commit_bytes",
-    "parse_tree",
-    "tree_bytes",
-]

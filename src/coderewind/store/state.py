@@ -14,12 +14,22 @@ from array import array
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Final
 
 _MAGIC = b"rewind state 3\n"
 
 # A folder's record is a tuple, so that marshal can write 100,000 files in a few milliseconds.
 # SIG is b"" when the folder changed too recently for its times to be trusted.
-SIG, PERM, NAMES, STATS, MODES, OIDS, SUBS, OTHERS, TREE, ODD = range(10)
+SIG: Final = 0
+PERM: Final = 1
+NAMES: Final = 2
+STATS: Final = 3
+MODES: Final = 4
+OIDS: Final = 5
+SUBS: Final = 6
+OTHERS: Final = 7
+TREE: Final = 8
+ODD: Final = 9
 
 Folder = tuple[
     bytes,  # SIG: mtime, ctime and inode of the folder itself

@@ -1,0 +1,146 @@
+"""What commands share: the engine, --json, colours, progress, questions."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+
+import click
+
+from coderewind.cli.top import printable
+from coderewind.engine.engine import Engine
+from coderewind.errors import RewindError
+from coderewind.model.paths import to_text
+from coderewind.wiring import open_engine
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
+
+    F = TypeVar("F", bound=Callable[..., object])
+
+
+class App:
+    """One command's surroundings."""
+
+    def __init__(self, directory: str | None, *, as_json: bool) -> None:
+        self.directory = directory or "."
+        self.as_json = as_json
+        self._progress_shown = False
+        self._progress_at = 0.0
+
+    def engine(self, *, create: bool = False) -> Engine:
+        """The engine of the chosen folder; says so when a restore was interrupted."""
+        engine = open_engine(self.directory, create=create, progress=self.progress)
+        if engine.journal.exists():
+            self.warn(
+                "a restore was interrupted here: `rewind restore --continue` finishes it, "
+                "`rewind restore --abort` goes back"
+            )
+        return engine
+
+    def progress(self, verb: str, count: int) -> None:
+        """Show on a terminal that long work goes on."""
+        now = time.monotonic()
+        if count < 500 or now - self._progress_at < 0.1 or not _is_terminal(sys.stderr):
+            return
+        self._progress_at = now
+        self._progress_shown = True
+        unit = "files" if verb == "restored" else "folders"
+        sys.stderr.write(f"\r\x1b[K{verb} {count} {unit} …")
+        sys.stderr.flush()
+
+    def end_progress(self) -> None:
+        if self._progress_shown:
+            sys.stderr.write("\r\x1b[K")
+            self._progress_shown = False
+
+    def out(self, data: object, text: Callable[[], None]) -> None:
+        """Show a result: as one JSON document, or by a function that prints it."""
+        self.end_progress()
+        if self.as_json:
+            click.echo(json.dumps(data))
+        else:
+            text()
+
+    def warn(self, words: str) -> None:
+        self.end_progress()
+        click.echo(f"rewind: {printable(words)}", err=True)
+
+    def confirm(self, question: str, *, yes: bool) -> None:
+        """Ask, unless --yes was given; without a terminal there is nobody to ask."""
+        if yes:
+            return
+        if self.as_json or not _is_terminal(sys.stdin):
+            raise RewindError("not confirmed", hint="there is no terminal to ask on: add --yes",
+                              exit_code=2)
+        if not click.confirm(question, default=False):
+            raise RewindError("nothing was changed", exit_code=1)
+
+    def root_path(self, engine: Engine, path: str) -> bytes:
+        """A path typed by the user, relative to the worktree's root."""
+        full = os.path.normpath(os.path.join(os.path.realpath(os.fsencode(self.directory)),
+                                             os.fsencode(path)))
+        parent = os.path.realpath(os.path.dirname(full))
+        full = os.path.join(parent, os.path.basename(full)) if parent != full else full
+        root = engine.workspace.root
+        if full == root:
+            return b""
+        prefix = root if root.endswith(b"/") else root + b"/"
+        if not full.startswith(prefix):
+            raise RewindError(f"{path} is outside {to_text(root)}", exit_code=2)
+        return full[len(prefix):]
+
+
+def command(function: F) -> F:
+    """Give a command --json and -C, and an App as its first argument."""
+    import functools
+
+    @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+    @click.option("-C", "directory", metavar="DIR", help="Work in DIR instead of here.")
+    @click.pass_context
+    @functools.wraps(function)
+    def wrapped(
+        ctx: click.Context, /, *args: object, as_json: bool, directory: str | None, **kw: object
+    ) -> object:
+        above = ctx.obj["directory"] if isinstance(ctx.obj, dict) else None
+        if above and directory:
+            directory = os.path.join(above, directory)
+        app = App(directory or above, as_json=as_json)
+        try:
+            return function(app, *args, **kw)
+        finally:
+            app.end_progress()
+
+    return wrapped  # type: ignore[return-value]
+
+
+def _is_terminal(stream: object) -> bool:
+    try:
+        return bool(stream and stream.isatty())  # type: ignore[attr-defined]
+    except ValueError:
+        return False
+
+
+def age(milliseconds: int) -> str:
+    """How long ago, in a few characters."""
+    seconds = max(0, int(time.time() - milliseconds / 1000))
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= size:
+            return f"{seconds // size}{unit} ago"
+    return f"{seconds}s ago"
+
+
+def size_words(size: float) -> str:
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if size < 1024 or unit == "GiB":
+            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
+        size /= 1024
+    raise AssertionError
+
+
+def plural(count: int, word: str) -> str:
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"

@@ -1,0 +1,113 @@
+"""`rewind diff`: differences of two checkpoints, or of one and now."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+
+import click
+
+from coderewind.cli.app import App, command
+from coderewind.engine.engine import Engine
+from coderewind.errors import RewindError
+from coderewind.model.paths import to_text
+from coderewind.store.diff import SnapshotView, compare
+
+
+class _PathsAfterDashes(click.Command):
+    """As in git: what follows `--` are paths."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if "--" in args:
+            at = args.index("--")
+            ctx.meta["coderewind.paths"] = args[at + 1 :]
+            args = args[:at]
+        return super().parse_args(ctx, args)
+
+
+@click.command(cls=_PathsAfterDashes)
+@click.argument("a", required=False)
+@click.argument("b", required=False)
+@click.option("--stat", is_flag=True, help="Only how much changed in each file.")
+@click.option("--patch", is_flag=True, help="The changes themselves (the default).")
+@command
+def diff(app: App, *, a: str | None, b: str | None, stat: bool, patch: bool) -> None:
+    """Show what differs between A and B, between A and now, or between the last checkpoint and now.
+
+    Paths may follow after --.
+    """
+    engine = app.engine()
+    paths = click.get_current_context().meta.get("coderewind.paths", [])
+    scope = [app.root_path(engine, path) for path in paths]
+    timeline = engine.timeline()
+    if a is None and not timeline.checkpoints:
+        raise RewindError("there are no checkpoints yet", hint="rewind save makes the first one")
+    first = engine.resolve(a or "@")
+    old = engine.snapshot_view(first)
+    if b is None:
+        captured = engine.current_snapshot()
+        new = SnapshotView(engine.store.objects, captured.snapshot)
+    else:
+        new = engine.snapshot_view(engine.resolve(b))
+    if app.as_json:
+        app.out(_as_json(engine, old, new, scope), lambda: None)
+        return
+    args: list[str | bytes] = ["diff-tree", "-r", "--no-renames", "--no-ext-diff", "--no-textconv"]
+    args += ["--stat=120"] if stat and not patch else ["-p", "--stat"] if stat else ["-p"]
+    if _colour():
+        args.append("--color=always")
+    args += [old.tree.hex(), new.tree.hex(), "--"]
+    args += [b":(literal)" + path for path in scope if path]
+    out = engine.store.git.run(*args)
+    _page(out + _other_differences(old, new))
+
+
+def _as_json(
+    engine: Engine, old: SnapshotView, new: SnapshotView, scope: list[bytes]
+) -> dict[str, object]:
+    from coderewind.model.paths import within
+
+    words = {(False, True): "added", (True, False): "deleted", (True, True): "modified"}
+    files = [
+        {"path": to_text(d.path), "status": words[bool(d.old_mode), bool(d.new_mode)]}
+        for d in compare(engine.store.objects, old.tree, new.tree)
+        if within(d.path, tuple(scope))
+    ]
+    return {"from": old.snapshot.hex(), "to": new.snapshot.hex(), "files": files}
+
+
+def _other_differences(old: SnapshotView, new: SnapshotView) -> bytes:
+    """Modes and empty folders, which git's own diff does not know."""
+    lines = []
+    for path in sorted(old.manifest.modes.keys() | new.manifest.modes.keys()):
+        before, after = old.manifest.modes.get(path), new.manifest.modes.get(path)
+        if before != after:
+            old_word = f"{before:o}" if before else "usual"
+            new_word = f"{after:o}" if after else "usual"
+            lines.append(f"mode {old_word} -> {new_word}: ".encode() + path)
+    for path in sorted(old.manifest.folders ^ new.manifest.folders):
+        word = b"new" if path in new.manifest.folders else b"deleted or filled"
+        lines.append(word + b" empty folder: " + path)
+    return b"".join(line + b"\n" for line in lines)
+
+
+def _colour() -> bool:
+    return sys.stdout is not None and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
+def _page(out: bytes) -> None:
+    """Through the user's pager on a terminal, as git does."""
+    if not out:
+        return
+    if sys.stdout is None or not sys.stdout.isatty():
+        click.echo(out, nl=False)
+        return
+    import subprocess
+
+    pager = os.environ.get("GIT_PAGER") or os.environ.get("PAGER") or "less"
+    env = {"LESS": "FRX", "LV": "-c", **os.environ}
+    try:
+        subprocess.run(shlex.split(pager) or ["cat"], input=out, env=env, check=False)
+    except OSError:
+        click.echo(out, nl=False)

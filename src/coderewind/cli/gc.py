@@ -1,0 +1,27 @@
+"""`rewind gc`: retention and compaction."""
+
+from __future__ import annotations
+
+import click
+
+from coderewind.cli.app import App, command, plural, size_words
+from coderewind.engine import retention, settings
+
+
+@click.command()
+@click.option("--keep", type=click.IntRange(min=0), metavar="N",
+              help="Keep the newest N, whatever the configuration says.")
+@command
+def gc(app: App, *, keep: int | None) -> None:
+    """Apply retention, compact the store, and say what was freed.
+
+    Pinned checkpoints, the newest, and the states that undo and redo need always stay.
+    """
+    engine = app.engine()
+    result = retention.prune(engine, settings.load(engine.store), keep=keep)
+
+    def show() -> None:
+        click.echo(f"{plural(len(result.dropped), 'checkpoint')} dropped, {result.kept} kept")
+        click.echo(f"{size_words(result.before)} before, {size_words(result.after)} now")
+
+    app.out(result.as_json(), show)

@@ -1,0 +1,48 @@
+"""`rewind label`, `rewind pin` and `rewind unpin`."""
+
+from __future__ import annotations
+
+import click
+
+from coderewind.cli.app import App, command
+
+
+@click.command()
+@click.argument("checkpoint", metavar="CP")
+@click.argument("text", required=False)
+@click.option("--message", "-m", metavar="TEXT", help="The label, also with a leading dash.")
+@command
+def label(app: App, *, checkpoint: str, text: str | None, message: str | None) -> None:
+    """Name a checkpoint; an empty TEXT takes the name away."""
+    if (text is None) == (message is None):
+        raise click.UsageError("give TEXT or --message")
+    engine = app.engine()
+    cp = engine.resolve(checkpoint)
+    cp.label = text if text is not None else message or ""
+    engine.label(cp, cp.label)
+    app.out(cp.as_json(), lambda: click.echo(f"checkpoint #{cp.number} labelled"))
+
+
+@click.command()
+@click.argument("checkpoint", metavar="CP")
+@command
+def pin(app: App, *, checkpoint: str) -> None:
+    """Protect a checkpoint from retention."""
+    _set_pin(app, checkpoint, on=True)
+
+
+@click.command()
+@click.argument("checkpoint", metavar="CP")
+@command
+def unpin(app: App, *, checkpoint: str) -> None:
+    """Leave a checkpoint to retention again."""
+    _set_pin(app, checkpoint, on=False)
+
+
+def _set_pin(app: App, checkpoint: str, *, on: bool) -> None:
+    engine = app.engine()
+    cp = engine.resolve(checkpoint)
+    engine.pin(cp) if on else engine.unpin(cp)
+    cp.pinned = on
+    word = "pinned" if on else "no longer pinned"
+    app.out(cp.as_json(), lambda: click.echo(f"checkpoint #{cp.number} {word}"))

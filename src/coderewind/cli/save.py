@@ -1,0 +1,40 @@
+"""`rewind save`: a checkpoint now."""
+
+from __future__ import annotations
+
+import click
+
+from coderewind.cli.app import App, command, plural
+
+
+@click.command()
+@click.argument("description", required=False)
+@click.option("--message", "-m", metavar="TEXT", help="The description, also with a leading dash.")
+@command
+def save(app: App, *, description: str | None, message: str | None) -> None:
+    """Make a checkpoint of the folder as it is now.
+
+    The store is made when there is none.
+    """
+    if description is not None and message is not None:
+        raise click.UsageError("give DESCRIPTION or --message, not both")
+    engine = app.engine(create=True)
+    saved = engine.save(label=description if description is not None else message or "")
+    cp = saved.checkpoint
+    data = {
+        "id": cp.id,
+        "number": cp.number,
+        "snapshot": cp.snapshot,
+        "reused": saved.reused,
+        "files": cp.files,
+        "coverage": [item.as_json() for item in saved.coverage],
+    }
+
+    def show() -> None:
+        what = "no file changed" if saved.reused else plural(cp.files, "file") + " changed"
+        click.echo(f"checkpoint #{cp.number}: {what}")
+        notable = [item for item in saved.coverage if item.reason != "ignored"]
+        if notable:
+            click.echo(f"  {plural(len(notable), 'path')} not held; rewind show {cp.number} lists")
+
+    app.out(data, show)

@@ -1,0 +1,245 @@
+"""Prune: apply retention, rewrite the ledger to what stays, and compact the store.
+
+Pins, the newest checkpoint, the state the worktree stands at, and everything that undo, redo and
+undo-restore can reach one step away always stay.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from coderewind.engine.engine import Engine
+from coderewind.engine.health import disk_usage
+from coderewind.engine.settings import Settings
+from coderewind.errors import RewindError
+from coderewind.model import records as ops
+from coderewind.model.records import Checkpoint, Record
+from coderewind.store.git import Git
+from coderewind.store.home import Store
+from coderewind.store.lock import Lock
+from coderewind.store.pack import PackWriter
+from coderewind.timeline.build import Timeline
+
+PACKS_BEFORE_COMPACTION = 50  # git's own gc.autoPackLimit
+
+
+class Pruned:
+    """What a prune did."""
+
+    __slots__ = ("after", "before", "dropped", "kept")
+
+    def __init__(self) -> None:
+        self.dropped: list[int] = []
+        self.kept = 0
+        self.before = 0  # bytes on disk
+        self.after = 0
+
+    def as_json(self) -> dict[str, object]:
+        return {"dropped": self.dropped, "kept": self.kept, "bytesBefore": self.before,
+                "bytesAfter": self.after, "freed": max(0, self.before - self.after)}
+
+
+def prune(
+    engine: Engine,
+    settings: Settings,
+    *,
+    keep: int | None = None,
+    protect: frozenset[str] = frozenset(),
+) -> Pruned:
+    """Apply retention to this worktree's checkpoints and compact the store.
+
+    `keep` overrides retention.maxSnapshots; `protect` names checkpoints that must stay.
+    """
+    result = Pruned()
+    result.before = disk_usage(engine.store.git_dir)
+    with Lock(os.path.join(engine.store.home, b"gc.lock")), engine.lock() as lock:
+        timeline = engine.timeline()
+        doomed = _doomed(engine, timeline, settings, keep, protect)
+        if doomed:
+            _rewrite(engine, timeline, doomed, lock.now_ns)
+        compact(engine.store, everything=True)
+        limit = settings.whole("retention.maxBytes")
+        while limit and disk_usage(engine.store.git_dir) > limit:
+            timeline = engine.timeline()
+            more = _oldest_unprotected(timeline, settings, protect)
+            if not more:
+                break
+            doomed |= more
+            _rewrite(engine, timeline, more, lock.now_ns)
+            compact(engine.store, everything=True)
+        engine.store.objects.refresh()
+    result.kept = len(engine.timeline().checkpoints)
+    result.dropped = sorted(cp.number for cp in _numbers(timeline, doomed))
+    result.after = disk_usage(engine.store.git_dir)
+    return result
+
+
+def _numbers(timeline: Timeline, ids: set[str]) -> list[Checkpoint]:
+    return [Checkpoint(record) for record in timeline.records if record.id in ids] or [
+        cp for cp in timeline.checkpoints if cp.id in ids
+    ]
+
+
+def _doomed(
+    engine: Engine,
+    timeline: Timeline,
+    settings: Settings,
+    keep: int | None,
+    protect: frozenset[str],
+) -> set[str]:
+    safe = protected(timeline, settings) | protect
+    loose = [cp for cp in timeline.checkpoints if cp.id not in safe]
+    doomed: set[str] = set()
+    days = settings.whole("retention.maxAgeDays")
+    if days and keep is None:
+        oldest = (time.time() - days * 86400) * 1000
+        doomed |= {cp.id for cp in loose if cp.time < oldest}
+    most = settings.whole("retention.maxSnapshots") if keep is None else keep
+    if most or keep is not None:
+        unpinned = [cp for cp in timeline.checkpoints if not cp.pinned]
+        doomed |= {cp.id for cp in unpinned[most:] if cp.id not in safe}
+    per_session = settings.whole("retention.maxPerSession")
+    if per_session and keep is None:
+        counts: dict[tuple[str, str], int] = {}
+        for cp in timeline.checkpoints:
+            key = (cp.anchor.agent, cp.anchor.session)
+            counts[key] = counts.get(key, 0) + 1
+            if cp.anchor.session and counts[key] > per_session and cp.id not in safe:
+                doomed.add(cp.id)
+    return doomed
+
+
+def protected(timeline: Timeline, settings: Settings) -> set[str]:
+    """The checkpoints that no retention may drop."""
+    safe = {cp.id for cp in timeline.checkpoints if cp.pinned}
+    if settings.flag("retention.pinLabeledEntries"):
+        safe |= {cp.id for cp in timeline.checkpoints if cp.label and cp.kind != "restore"}
+    if timeline.checkpoints:
+        safe.add(timeline.checkpoints[0].id)
+    position = timeline.position
+    safe |= {position.standing, position.cursor, *position.redo}
+    safe |= {move.record.id for move in position.moves[-1:]}
+    for checkpoint, _ in timeline.history(position.cursor):
+        safe.add(checkpoint.id)
+        if timeline.current is None or checkpoint.snapshot != timeline.current.snapshot:
+            break  # the state that the next undo goes back to
+    return safe
+
+
+def _oldest_unprotected(
+    timeline: Timeline, settings: Settings, protect: frozenset[str]
+) -> set[str]:
+    safe = protected(timeline, settings) | protect
+    loose = [cp.id for cp in reversed(timeline.checkpoints) if cp.id not in safe]
+    return set(loose[: max(1, len(loose) // 4)]) if loose else set()
+
+
+def _rewrite(engine: Engine, timeline: Timeline, doomed: set[str], now_ns: int) -> None:
+    """Write the chain anew without the doomed records, and put it in the old one's place."""
+    store = engine.store
+    before = engine.ledger.head()
+    known = {cp.id for cp in timeline.checkpoints} - doomed
+    pack = PackWriter(store.objects.pack_dir, store.algo)
+    parent = ""
+    records = [record for record in timeline.records if _stays(record, known, doomed)]
+    last = timeline.records[-1]
+    facts: dict[str, object] = {
+        "id": "c" + os.urandom(8).hex(),
+        "op": ops.PRUNE,
+        "time": now_ns // 1_000_000,
+        "dropped": len(doomed),
+        "last": last.whole("last"),
+        "cursor": last.text("cursor"),
+        "state": last.text("state"),
+    }
+    try:
+        for record in records:
+            parent = _copy(engine, pack, record, parent)
+        parent = engine.ledger.prepare(pack, facts, f"prune: {len(doomed)} dropped", parent=parent,
+                                       snapshot=b"", tree=[])
+        pack.finish()
+    except BaseException:
+        pack.abandon()
+        raise
+    store.objects.refresh()
+    store.objects.close()
+    engine.ledger.replace(parent, before=before)
+
+
+def _stays(record: Record, known: set[str], doomed: set[str]) -> bool:
+    if record.id in doomed or record.op == ops.PRUNE:
+        return False
+    if record.op in (ops.LABEL, ops.PIN, ops.UNPIN, ops.BIND):
+        return record.text("target") in known
+    return True
+
+
+def _copy(engine: Engine, pack: PackWriter, record: Record, parent: str) -> str:
+    """One record of the old chain, linked to a new parent."""
+    objects = engine.store.objects
+    tree = objects.read_tree(objects.read_commit_tree(bytes.fromhex(record.commit)))
+    snapshot = record.text("snapshot")
+    data = {key: value for key, value in record.data.items() if key != "v"}
+    subject = objects.read(bytes.fromhex(record.commit))[1].split(b"\n\n", 1)[1].split(b"\n")[0]
+    return engine.ledger.prepare(
+        pack, data, subject.decode("utf-8", "replace"), parent=parent,
+        snapshot=bytes.fromhex(snapshot) if snapshot else b"", tree=tree,
+    )
+
+
+def compact(store: Store, *, everything: bool) -> None:
+    """Join packs, and with `everything` drop what no ledger reaches. The caller keeps others away.
+
+    In mode `repo` the objects are the repository's, and so is the work: its own gc does it.
+    """
+    if store.mode == "repo":
+        return
+    store.objects.close()
+    kept = _keep_shared_packs(store) if everything else []
+    try:
+        git = Git(store.git_dir, config=("pack.writeBitmaps=false", "repack.writeBitmaps=false",
+                                         "pack.threads=1", "core.fsync=all"))
+        if everything:
+            git.run("repack", "-a", "-d", "-q", "--no-write-bitmap-index")
+            git.run("prune", "--expire=now")
+        else:
+            git.run("repack", "-d", "-q", "--geometric=2", "--no-write-bitmap-index")
+    finally:
+        for path in kept:
+            os.unlink(path)
+    make_files_private(store.objects.pack_dir)
+    store.objects.refresh()
+
+
+def compact_if_many(engine: Engine) -> bool:
+    """Join packs when there are many of them; only if nobody else is at work."""
+    packs = sum(1 for name in os.listdir(engine.store.objects.pack_dir) if name.endswith(b".pack"))
+    if packs <= PACKS_BEFORE_COMPACTION or engine.store.mode == "repo":
+        return False
+    try:
+        with Lock(os.path.join(engine.store.home, b"gc.lock"), patience=0):
+            compact(engine.store, everything=False)
+    except RewindError:
+        return False
+    return True
+
+
+def _keep_shared_packs(store: Store) -> list[bytes]:
+    """Packs that the user's repository has too cost nothing: leave them out of the joining."""
+    made = []
+    for entry in os.scandir(store.objects.pack_dir):
+        if entry.name.endswith(b".pack") and entry.stat().st_nlink > 1:
+            path = entry.path[:-5] + b".keep"
+            if not os.path.exists(path):
+                os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+                made.append(path)
+    return made
+
+
+def make_files_private(folder: bytes) -> None:
+    """git writes packs 0444; ours are for nobody else. Shared inodes keep the user's mode."""
+    for entry in os.scandir(folder):
+        st = entry.stat(follow_symlinks=False)
+        if st.st_nlink == 1 and st.st_mode & 0o077:
+            os.chmod(entry.path, 0o600)

@@ -1,0 +1,67 @@
+"""Set damaged packs aside and keep every object in them that is still whole."""
+
+from __future__ import annotations
+
+import os
+
+from coderewind.store.git import Git, GitError
+from coderewind.store.home import Store, make_private
+from coderewind.store.objects import DamagedObject, Objects, PackIndex
+from coderewind.store.pack import BLOB, COMMIT, TREE, PackWriter
+
+_KINDS = {b"commit": COMMIT, b"tree": TREE, b"blob": BLOB}
+
+
+def salvage(store: Store) -> int:
+    """Replace damaged packs by their whole objects; how many packs were damaged.
+
+    The damaged files are moved to `quarantine/`, not deleted.
+    """
+    if store.mode == "repo":
+        return 0  # the packs are the user's
+    damaged = [name for name in _packs(store) if not _is_whole(store, name)]
+    for name in damaged:
+        _rescue(store, name)
+    store.objects.refresh()
+    return len(damaged)
+
+
+def _packs(store: Store) -> list[bytes]:
+    return sorted({os.path.splitext(name)[0] for name in os.listdir(store.objects.pack_dir)
+                   if name.endswith((b".pack", b".idx")) and name.startswith(b"pack-")})
+
+
+def _is_whole(store: Store, name: bytes) -> bool:
+    path = os.path.join(store.objects.pack_dir, name)
+    try:
+        store.git.run("verify-pack", path + b".idx")
+    except GitError:
+        return False
+    return True
+
+
+def _rescue(store: Store, name: bytes) -> None:
+    pack_dir = store.objects.pack_dir
+    quarantine = os.path.join(store.git_dir, b"quarantine")
+    make_private(quarantine)
+    width = 20 if store.algo == "sha1" else 32
+    try:
+        oids = list(PackIndex(os.path.join(pack_dir, name + b".idx"), width).oids())
+    except (OSError, ValueError):
+        oids = []
+    reader = Objects(Git(store.git_dir, object_dir=store.objects.dir), store.objects.dir,
+                     store.algo)
+    pack = PackWriter(pack_dir, store.algo)
+    for oid in oids:
+        try:
+            kind, data = reader.read(oid)
+        except (DamagedObject, ValueError):
+            reader.close()
+            continue
+        pack.add(_KINDS.get(kind, BLOB), data, oid)
+    reader.close()
+    pack.finish()
+    for suffix in (b".pack", b".idx", b".rev"):
+        source = os.path.join(pack_dir, name + suffix)
+        if os.path.exists(source):
+            os.replace(source, os.path.join(quarantine, name + suffix))

@@ -190,6 +190,7 @@ class Box:
         at: str | None = None,
         env: dict[str, str] | None = None,
         check_git: bool = True,
+        timeout: float = 60,
         **options: Any,
     ) -> Answer:
         """Run one command with --json at the project (or `at`); `ok` demands exit code 0."""
@@ -197,7 +198,7 @@ class Box:
         words = ("-C", at or self.project, command, "--json", *args)
         process = self.start(*words, env=self.env if env is None else env, **options)
         try:
-            out, err = process.communicate(timeout=60)
+            out, err = process.communicate(timeout=timeout)
         finally:
             if process.poll() is None:
                 process.kill()

@@ -47,9 +47,9 @@ def box(room: str) -> Iterator[Box]:
     _leave(box)
 
 
-@pytest.fixture(params=["git", "plain"])
+@pytest.fixture(params=["git", pytest.param("plain", marks=pytest.mark.slow)])
 def either(request: pytest.FixtureRequest, room: str) -> Iterator[Box]:
-    """The same two files, once in a repository, once in a plain folder."""
+    """The same two files, once in a repository, once (when slow tests run) in a plain folder."""
     box = Box(room)
     if request.param == "git":
         box.init()

@@ -123,9 +123,9 @@ def test_a_bare_repository_in_a_subfolder_one_starts_in(box: Box) -> None:
 def test_a_fifo_in_place_of_a_file_that_git_reads(box: Box, name: str) -> None:
     """Opening it would wait for ever."""
     os.mkfifo(box.path(name))
-    checkpoint = box.save()
+    checkpoint = box.save(timeout=15)
     box.write("a.txt", "changed")
-    box.restore(checkpoint)
+    box.restore(checkpoint, timeout=15)
 
     assert box.read("a.txt") == b"a\n"
 

@@ -338,8 +338,8 @@ class Engine:
     def plan(self, checkpoint: Checkpoint, *, paths: tuple[bytes, ...] = ()) -> Plan:
         """What restoring a checkpoint would change, compared with the worktree now."""
         with self.shared(), self.lock() as lock:
-            return moving.prepare(self, lock.now_ns, checkpoint.snapshot,
-                                  self.coverage_of(checkpoint), paths, checkpoint).plan
+            left_out = self.coverage_of(checkpoint)
+            return moving.prepare(self, lock.now_ns, checkpoint, left_out, paths).plan
 
     def restore(
         self, checkpoint: Checkpoint, *, paths: tuple[bytes, ...] = (), index: bool = False
@@ -365,9 +365,13 @@ class Engine:
         target: str,
         left_out: list[LeftOut],
         paths: tuple[bytes, ...],
+        *,
+        rescued: tuple[bytes, ...] = (),
+        made: str = "",
     ) -> Planner:
         return Planner(self.store, self.workspace, captured.snapshot, captured.coverage,
-                       bytes.fromhex(target), left_out, paths)
+                       bytes.fromhex(target), left_out, paths, rescued=rescued,
+                       made=bytes.fromhex(made))
 
     # ---- names and protection
 

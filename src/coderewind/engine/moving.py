@@ -10,7 +10,7 @@ from coderewind.errors import RewindError
 from coderewind.model import records as ops
 from coderewind.model.coverage import LeftOut
 from coderewind.model.paths import to_bytes, to_text
-from coderewind.model.plan import Plan
+from coderewind.model.plan import DELETE, RMDIR, Plan
 from coderewind.model.records import Checkpoint, Record
 from coderewind.store.capture import Captured
 from coderewind.store.staged import restore_staged
@@ -58,22 +58,21 @@ class Prepared:
 def prepare(
     engine: Engine,
     now_ns: int,
-    target: str,
+    checkpoint: Checkpoint,
     left_out: list[LeftOut],
     paths: tuple[bytes, ...],
-    checkpoint: Checkpoint | None = None,
 ) -> Prepared:
-    """Capture now and plan towards a snapshot; the caller holds the lock."""
+    """Capture now and plan towards a checkpoint; the caller holds the lock."""
     extra: tuple[bytes, ...] = ()
     for _ in range(3):
         captured = engine.capture(now_ns, extra)
         engine.finish(captured)
-        plan = engine.planner(captured, target, left_out, paths).make()
+        plan = engine.planner(captured, checkpoint.snapshot, left_out, paths, rescued=extra,
+                              made=checkpoint.moved_to).make()
         if set(plan.extra) <= set(extra):
             break
         extra = tuple(sorted({*extra, *plan.extra}))
-    if checkpoint is not None:
-        _warn_of_other_head(engine, checkpoint, plan)
+    _warn_of_other_head(engine, checkpoint, plan)
     return Prepared(captured, plan)
 
 
@@ -166,8 +165,7 @@ def _move(
     with engine.shared(), engine.lock() as lock:
         engine.journal.clear_stage()
         for attempt in range(_TRIES):
-            prepared = prepare(engine, lock.now_ns, checkpoint.snapshot, left_out, paths,
-                               checkpoint)
+            prepared = prepare(engine, lock.now_ns, checkpoint, left_out, paths)
             _refuse_if_blocked(prepared.plan)
             record = _record_move(engine, op, checkpoint, data, prepared, lock.now_ns)
             rescue = Checkpoint(record, engine.workspace.name)
@@ -181,7 +179,7 @@ def _move(
                         hint="stop the program that writes it; rewind restore --continue goes on",
                     ) from None
                 _abandon(engine, record, lock.now_ns)
-        _verify(engine, lock.now_ns, checkpoint, left_out, paths)
+        _verify(engine, lock.now_ns, checkpoint, left_out, prepared.plan)
         engine.journal.end()
     return Outcome(prepared.plan, rescue, checkpoint)
 
@@ -268,16 +266,23 @@ def _verify(
     now_ns: int,
     checkpoint: Checkpoint,
     left_out: list[LeftOut],
-    paths: tuple[bytes, ...],
+    plan: Plan,
 ) -> None:
-    """Look again: nothing but what is kept may still differ."""
-    again = prepare(engine, now_ns, checkpoint.snapshot, left_out, paths).plan
+    """Look again: nothing of the plan may still be open.
+
+    A deletion that was not in the plan is no fault: with the rules of then back in force, files
+    that were ignored a moment ago are seen now, and stay.
+    """
+    again = prepare(engine, now_ns, checkpoint, left_out, plan.paths).plan
     engine.store.objects.close()
-    left = [step for step in again.steps]
-    if left or again.blocked:
-        path = to_text(left[0].path if left else again.blocked[0].path)
+    planned = {step.path for step in plan.steps}
+    left = [step.path for step in again.steps
+            if step.action not in (DELETE, RMDIR) or step.path in planned]
+    left += [kept.path for kept in again.blocked]
+    if left:
         raise RewindError(
-            f"after the restore {path} is still different: something else is writing here",
+            f"after the restore {to_text(left[0])} is still different: "
+            "something else is writing here",
             hint="rewind restore --continue tries again, rewind restore --abort goes back",
         )
 

@@ -41,7 +41,12 @@ class Planner:
         target: bytes,
         target_left_out: list[LeftOut],
         paths: tuple[bytes, ...] = (),
+        *,
+        rescued: tuple[bytes, ...] = (),
+        made: bytes = b"",
     ) -> None:
+        """`rescued` paths were captured only because they stand in the way, and may go. `made` is
+        the snapshot of the move that is taken back: what it put there may go, too."""
         self._store = store
         self._workspace = workspace
         self._now = SnapshotView(store.objects, now)
@@ -50,6 +55,8 @@ class Planner:
         self._left_out_sorted = sorted(self._left_out)
         self._target_left_out = {item.path: item.reason for item in target_left_out}
         self._paths = paths
+        self._rescued = rescued
+        self._made_by_move = SnapshotView(store.objects, made) if made else None
         self.plan = Plan(target.hex(), now.hex(), paths)
         self._kept_paths: set[bytes] = set()
         self._made: set[bytes] = set()
@@ -80,7 +87,7 @@ class Planner:
         hidden = self._hidden_then([difference.path for difference in gone])
         for difference in gone:
             path = difference.path
-            reason = self._reason_to_keep(path, hidden)
+            reason = self._reason_to_keep(difference, hidden)
             if reason:
                 self.plan.kept.append(Kept(path, reason))
                 self._kept_paths.add(path)
@@ -94,7 +101,14 @@ class Planner:
             if within(folder, self._paths) and not self._target.is_folder(folder):
                 self._remove_folder(folder)
 
-    def _reason_to_keep(self, path: bytes, hidden: set[bytes]) -> str:
+    def _reason_to_keep(self, difference: Difference, hidden: set[bytes]) -> str:
+        path = difference.path
+        if self._rescued and within(path, self._rescued):
+            return ""
+        if self._made_by_move is not None:
+            put = self._made_by_move.lookup(path)
+            if put is not None and put[1] == difference.old_oid:
+                return ""
         repository = self._now.manifest.within_repository(path)
         if repository and repository not in self._target.manifest.repositories:
             return "belongs to a repository that appeared later"
@@ -162,7 +176,7 @@ class Planner:
         perm = self._target.manifest.perm(path, mode)
         same_content = difference.old_oid == difference.new_oid and difference.old_mode
         if same_content and (mode == 0o120000) == (difference.old_mode == 0o120000):
-            self.plan.steps.append(Step(model.CHMOD, path, git_mode=mode, perm=perm))
+            self._change_mode(path, mode, perm, difference.new_oid)
             return
         self._need_parents(path)
         self.plan.steps.append(
@@ -198,6 +212,10 @@ class Planner:
                 continue
             self._need_parents(path)
             self.plan.steps.append(Step(model.FIFO, path, perm=perm))
+        if self._made_by_move is not None:
+            for path in self._made_by_move.manifest.fifos:
+                if path in self._now.manifest.fifos and path not in self._target.manifest.fifos:
+                    self.plan.steps.append(Step(model.DELETE, path))
 
     def _modes(self, differences: list[Difference]) -> None:
         """Permission bits that differ although content and git mode do not."""
@@ -218,7 +236,18 @@ class Planner:
                 continue
             perm = target.perm(path, mode)
             if perm != now.perm(path, mode):
-                self.plan.steps.append(Step(model.CHMOD, path, git_mode=mode, perm=perm))
+                self._change_mode(path, mode, perm, found[1] if found else b"")
+
+    def _change_mode(self, path: bytes, mode: int, perm: int, oid: bytes) -> None:
+        """A file with more than one name is written anew, so that its other names keep theirs."""
+        try:
+            linked = mode != 0o40000 and os.lstat(self._full(path)).st_nlink > 1
+        except OSError:
+            linked = False
+        action = model.WRITE if linked else model.CHMOD
+        self.plan.steps.append(
+            Step(action, path, git_mode=mode, perm=perm, oid=oid, old_oid=oid)
+        )
 
     # ---- what stands in the way
 

@@ -118,6 +118,7 @@ class Checkpoint:
         "id",
         "kind",
         "label",
+        "moved_to",
         "number",
         "parent",
         "pinned",
@@ -143,6 +144,8 @@ class Checkpoint:
         self.coverage = record.text("coverage")
         self.staged = record.text("staged")
         self.parent = record.text("parent")
+        # A rescue knows the snapshot that the worktree was moved to.
+        self.moved_to = record.text("state") if record.op in MOVES else ""
         self.worktree = worktree
         self.pinned = False
         self.current = False

@@ -67,8 +67,13 @@ def prepare(
     for _ in range(3):
         captured = engine.capture(now_ns, extra)
         engine.finish(captured)
-        plan = engine.planner(captured, checkpoint.snapshot, left_out, paths, rescued=extra,
-                              made=checkpoint.moved_to).make()
+        planner = engine.planner(captured, checkpoint.snapshot, left_out, paths, rescued=extra,
+                                 made=checkpoint.moved_to)
+        for path in paths:
+            if not planner.knows(path):
+                raise RewindError(f"{to_text(path)} is neither in the folder nor in the checkpoint",
+                                  hint="paths are relative to where you are")
+        plan = planner.make()
         if set(plan.extra) <= set(extra):
             break
         extra = tuple(sorted({*extra, *plan.extra}))

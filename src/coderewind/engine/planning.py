@@ -62,6 +62,17 @@ class Planner:
         self._made: set[bytes] = set()
         self._removed: set[bytes] = set()
 
+    def knows(self, path: bytes) -> bool:
+        """Whether a path means anything, now or then."""
+        return (
+            not path
+            or os.path.lexists(self._full(path))
+            or self._target.is_folder(path)
+            or self._target.lookup(path) is not None
+            or path in self._target.manifest.fifos
+            or path in self._target_left_out
+        )
+
     def make(self) -> Plan:
         differences = [
             difference
@@ -77,6 +88,7 @@ class Planner:
         self._empty_folders()
         self._modes(differences)
         self._obstacles()
+        self._say_left_out()
         self.plan.steps.sort(key=lambda step: step.path)
         self.plan.kept.sort(key=lambda kept: kept.path)
         return self.plan
@@ -165,6 +177,20 @@ class Planner:
         if any(kept.startswith(start) for kept in self._kept_paths):
             return True
         return any(repo.startswith(start) for repo in self._now.manifest.repositories)
+
+    def _say_left_out(self) -> None:
+        """What neither snapshot holds, and so stays as it is; ignored files go without saying."""
+        said = {kept.path for kept in self.plan.kept}
+        said |= {step.path for step in self.plan.steps}
+        for left_out, words in (
+            (self._left_out, "is not captured ({}): left as it is"),
+            (self._target_left_out, "was not held by that checkpoint ({})"),
+        ):
+            for path, reason in left_out.items():
+                if reason == why.IGNORED or path in said or not within(path, self._paths):
+                    continue
+                said.add(path)
+                self.plan.kept.append(Kept(path, words.format(reason)))
 
     # ---- what is written
 

@@ -21,6 +21,7 @@ from coderewind.store.objects import commit_bytes, tree_bytes
 from coderewind.store.pack import COMMIT, TREE, PackWriter, fsync_dir, write_durably
 
 KEEP_REF = "refs/rewind/store"
+_GENESIS = b"rewind: here the ledger begins"
 
 
 class Ledger:
@@ -93,7 +94,12 @@ class Ledger:
     ) -> str:
         """Add a record's commit to a pack; nothing is published yet."""
         text = json.dumps({"v": VERSION, **data}, separators=(",", ":"))
-        parents = [bytes.fromhex(parent)] if parent else []
+        # The first record has a parent too: its first parent must not be its snapshot.
+        if parent:
+            parents = [bytes.fromhex(parent)]
+        else:
+            first = commit_bytes(pack.add(TREE, b""), [], 0, _GENESIS + b"\n")
+            parents = [pack.add(COMMIT, first)]
         if snapshot:
             parents.append(snapshot)
         tree_oid = pack.add(TREE, tree_bytes(tree))
@@ -165,14 +171,17 @@ class Ledger:
     def _read_chain(self, head: str) -> list[bytes]:
         out = self._store.git.run(
             "log", "--first-parent", "--reverse", "--no-show-signature", "-z",
-            "--format=%H%n%b", head, "--",
+            "--format=%H%n%s%n%b", head, "--",
         )
         lines = []
         for entry in out.split(b"\0"):
             if not entry:
                 continue
-            commit, _, body = entry.partition(b"\n")
+            commit, _, message = entry.partition(b"\n")
+            subject, _, body = message.partition(b"\n")
             text = body.strip()
+            if subject == _GENESIS and not text:
+                continue
             if not text.startswith(b"{") or b"\n" in text:
                 raise RewindError(f"record {commit.decode()[:12]} of the ledger is damaged",
                                   hint="rewind doctor")

@@ -14,7 +14,7 @@ from coderewind.store.git import Git, GitError
 from coderewind.store.home import make_private, user_home
 from coderewind.store.pack import write_durably
 from coderewind.store.state import file_signature
-from coderewind.store.workspace import Workspace
+from coderewind.store.workspace import Workspace, read_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -122,11 +122,7 @@ class Rules:
         for name in (b"objects", b"refs", b"info"):
             make_private(os.path.join(self._scratch, name))
         exclude = self._info_exclude()
-        try:
-            with open(exclude or os.devnull, "rb") as file:
-                rules = file.read()
-        except OSError:
-            rules = b""
+        rules = read_file(exclude) if exclude else b""
         write_durably(os.path.join(self._scratch, b"info/exclude"), rules)
         write_durably(os.path.join(self._scratch, b"HEAD"), b"ref: refs/heads/main\n")
         return self._scratch
@@ -161,11 +157,7 @@ class Rules:
     def _mentioned(self) -> bool:
         """Whether any configuration file could hold one of the settings; most hold neither."""
         for path in self._configs():
-            try:
-                with open(path, "rb") as file:
-                    text = file.read().lower()
-            except OSError:
-                continue
+            text = read_file(path).lower()
             if b"excludesfile" in text or b"ignorecase" in text or b"include" in text:
                 return True
         return False

@@ -445,11 +445,27 @@ class Scan:
             for prefix, names in undecided.items():
                 context = self.contexts[prefix]
                 paths = [context.inside(join(draft.path, name)) for draft, name in names]
-                ignored = context.rules.ignored(paths) if paths else set()
+                if not paths:
+                    continue
+                with _Unblocked(self.root, self._rule_fifos()):
+                    ignored = context.rules.ignored(paths)
                 for (draft, name), path in zip(names, paths, strict=True):
                     new = self._decide(draft, name, context, path, ignored=path in ignored)
                     if new is not None:
                         pending.append(new)
+
+    def _rule_fifos(self) -> list[bytes]:
+        """FIFOs named .gitignore: git would wait for ever for somebody to write into them."""
+        found = []
+        for path, draft in self.drafts.items():
+            if draft.others.get(b".gitignore", (0, ""))[1] == why.FIFO:
+                found.append(join(path, b".gitignore"))
+        for path, folder in self.state.folders.items():
+            if path not in self.drafts and any(
+                name == b".gitignore" and reason == why.FIFO for name, _, reason in folder[OTHERS]
+            ):
+                found.append(join(path, b".gitignore"))
+        return found
 
     def _decide(
         self, draft: Draft, name: bytes, context: Context, inside: bytes, *, ignored: bool
@@ -570,6 +586,25 @@ class _Known:
         numbers.frombytes(stat_columns([now]))
         mine = self._numbers[i :: self._count]
         return self._oids[i] if mine == numbers else b""
+
+
+class _Unblocked:
+    """While this is held, opening one of these FIFOs to read does not wait; nothing is read."""
+
+    def __init__(self, root: bytes, fifos: list[bytes]) -> None:
+        self._paths = [root + b"/" + fifo for fifo in fifos]
+        self._fds: list[int] = []
+
+    def __enter__(self) -> None:
+        for path in self._paths:
+            try:
+                self._fds.append(os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW))
+            except OSError:
+                continue
+
+    def __exit__(self, *exc: object) -> None:
+        for fd in self._fds:
+            os.close(fd)
 
 
 class _Undecided(str):

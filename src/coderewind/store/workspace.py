@@ -7,6 +7,7 @@ another owner. Nothing here writes.
 from __future__ import annotations
 
 import os
+from stat import S_ISREG
 
 from coderewind.errors import RewindError
 from coderewind.store.git import Git
@@ -110,12 +111,8 @@ def is_git_dir(path: bytes) -> bool:
 def setting(config: bytes, key: str) -> str:
     """One value of one git configuration file, without includes; '' when it is not set."""
     word = key.rpartition(".")[2].encode()
-    try:
-        with open(config, "rb") as file:
-            if word not in file.read().lower():
-                return ""  # the usual case, and it saves a process
-    except OSError:
-        return ""
+    if word not in read_file(config).lower():
+        return ""  # the usual case, and it saves a process
     out = Git(os.path.dirname(config)).run(
         "config", "--file", config, "--no-includes", "-z", "--get", key, ok=(0, 1, 128)
     )
@@ -151,13 +148,9 @@ def _ask_git_for_head(git_dir: bytes) -> tuple[str, str]:
 
 
 def _packed(path: bytes, ref: bytes) -> str:
-    try:
-        with open(path, "rb") as file:
-            for line in file:
-                if line.rstrip(b"\n").endswith(b" " + ref):
-                    return line.split(b" ")[0].decode("ascii", "replace")
-    except OSError:
-        pass
+    for line in read_file(path).split(b"\n"):
+        if line.endswith(b" " + ref):
+            return line.split(b" ")[0].decode("ascii", "replace")
     return ""
 
 
@@ -170,17 +163,24 @@ def _follow(dot_git: bytes) -> bytes | None:
     return None
 
 
-def _first_line(path: bytes) -> bytes:
+def read_file(path: bytes, limit: int = 1 << 24) -> bytes:
+    """A regular file's content, b"" when there is none; a FIFO in its place does not block."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return b""
     try:
-        return os.read(fd, 8192).split(b"\n")[0]
+        if not S_ISREG(os.fstat(fd).st_mode):
+            return b""
+        return os.read(fd, limit)
     except OSError:
         return b""
     finally:
         os.close(fd)
+
+
+def _first_line(path: bytes) -> bytes:
+    return read_file(path, 8192).split(b"\n")[0]
 
 
 def _branch_safe(name: str) -> str:

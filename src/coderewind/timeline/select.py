@@ -11,7 +11,7 @@ from coderewind.timeline.build import Timeline
 
 _UNITS = {"second": 1, "sec": 1, "s": 1, "minute": 60, "min": 60, "m": 60, "hour": 3600, "h": 3600,
           "day": 86400, "d": 86400, "week": 604800, "w": 604800}
-_AGE = re.compile(r"(?:(\d+|an?)\s*([a-z]+?)s?\s+ago|yesterday|now)", re.IGNORECASE)
+_AGE = re.compile(r"(?:(\d{1,9}|an?)\s*([a-z]+?)s?\s+ago|yesterday|now)", re.IGNORECASE)
 
 
 def select(timeline: Timeline, words: str) -> Checkpoint:
@@ -39,14 +39,14 @@ def _candidates(timeline: Timeline, words: str) -> list[Checkpoint]:
     if words in timeline.by_id:
         return [timeline.by_id[words]]
     labelled = [cp for cp in cps if cp.label and cp.label == words]
-    if re.fullmatch(r"#?\d+", words):
+    if re.fullmatch(r"#?\d{1,15}", words):
         number = int(words.lstrip("#"))
         numbered = [cp for cp in cps if cp.number == number]
         if numbered or labelled:
             return numbered + [cp for cp in labelled if cp not in numbered]
     if labelled:
         return labelled
-    if match := re.fullmatch(r"@(?:-(\d+)|~(\d+))?", words):
+    if match := re.fullmatch(r"@(?:-(\d{1,9})|~(\d{1,9}))?", words):
         back = int(match[1] or match[2] or 0)
         return [cps[back]] if back < len(cps) else []
     if match := _AGE.fullmatch(words):

@@ -119,7 +119,8 @@ def protected(timeline: Timeline, settings: Settings) -> set[str]:
         safe.add(timeline.checkpoints[0].id)
     position = timeline.position
     safe |= {position.standing, position.cursor, *position.redo}
-    safe |= {move.record.id for move in position.moves[-1:]}
+    if position.move is not None:
+        safe.add(position.move.record.id)
     for checkpoint, _ in timeline.history(position.cursor):
         safe.add(checkpoint.id)
         if timeline.current is None or checkpoint.snapshot != timeline.current.snapshot:

@@ -28,33 +28,65 @@ class Position:
 
     `standing` is the checkpoint whose files the worktree was last made or seen equal to ("" after
     a partial restore). `cursor` is where its history goes on: that same checkpoint, or the restore
-    that brought the worktree there. `redo` are the states that undo left, nearest last. `moves`
-    are the moves that undo-restore can still take back.
+    that brought the worktree there. `undone` are the states that undo left and `move` the moves
+    that undo-restore can still take back, the nearest first; each is linked to the next, so that
+    the positions of a long ledger share them.
     """
 
-    __slots__ = ("cursor", "moves", "redo", "standing")
+    __slots__ = ("cursor", "move", "standing", "undone")
 
     def __init__(
         self,
         cursor: str = "",
         standing: str = "",
-        redo: tuple[str, ...] = (),
-        moves: tuple[Move, ...] = (),
+        undone: Undone | None = None,
+        move: Move | None = None,
     ) -> None:
         self.cursor = cursor
         self.standing = standing
-        self.redo = redo
-        self.moves = moves
+        self.undone = undone
+        self.move = move
+
+    @property
+    def redo(self) -> tuple[str, ...]:
+        """The states that undo left, nearest last."""
+        found = []
+        undone = self.undone
+        while undone is not None:
+            found.append(undone.id)
+            undone = undone.older
+        return tuple(reversed(found))
+
+    @property
+    def moves(self) -> tuple[Move, ...]:
+        """The moves that can be taken back, nearest last."""
+        found = []
+        move = self.move
+        while move is not None:
+            found.append(move)
+            move = move.older
+        return tuple(reversed(found))
+
+
+class Undone:
+    """A state that undo left."""
+
+    __slots__ = ("id", "older")
+
+    def __init__(self, id: str, older: Undone | None) -> None:
+        self.id = id
+        self.older = older
 
 
 class Move:
     """A restore, undo or redo, and the position it started from."""
 
-    __slots__ = ("before", "record")
+    __slots__ = ("before", "older", "record")
 
-    def __init__(self, record: Record, before: Position) -> None:
+    def __init__(self, record: Record, before: Position, older: Move | None) -> None:
         self.record = record
         self.before = before
+        self.older = older
 
 
 class Timeline:
@@ -106,7 +138,7 @@ class Timeline:
                 self.by_id[record.id] = Checkpoint(record, worktree)
             if record.op == CHECKPOINT:
                 before = self.position
-                self.position = Position(record.id, record.id, before.redo, before.moves)
+                self.position = Position(record.id, record.id, before.undone, before.move)
             else:
                 self._move(record)
             return
@@ -128,24 +160,23 @@ class Timeline:
     def _move(self, record: Record) -> None:
         before = self.position
         target = record.text("target")
-        moves = (*before.moves, Move(record, before))
+        move = Move(record, before, before.move)
+        cursor = record.text("cursor")
         if record.op == RESTORE:
             self._restores[record.id] = record
             standing = "" if record.texts("paths") else target
-            self.position = Position(record.id, standing, (), moves)
+            self.position = Position(record.id, standing, None, move)
         elif record.op == UNDO:
-            self.position = Position(
-                record.text("cursor"), target, (*before.redo, record.id), moves
-            )
+            self.position = Position(cursor, target, Undone(record.id, before.undone), move)
         elif record.op == REDO:
-            self.position = Position(record.text("cursor"), target, before.redo[:-1], moves)
+            undone = before.undone.older if before.undone else None
+            self.position = Position(cursor, target, undone, move)
         else:
             self._take_back(record, target)
 
     def _take_back(self, record: Record, target: str) -> None:
         """undo-restore: the position from before the move that is taken back."""
-        now = self.position
-        move = next((m for m in now.moves if m.record.id == target), None)
+        move = self._open_move(target)
         if move is None:
             return
         was = move.before
@@ -154,15 +185,33 @@ class Timeline:
         self.position = Position(
             was.cursor,
             was.standing if same else target,
-            (*was.redo, record.id),
-            tuple(m for m in now.moves if m is not move),
+            Undone(record.id, was.undone),
+            _without(self.position.move, move),
         )
 
     def _abort(self, record: Record) -> None:
-        target = record.text("target")
-        move = next((m for m in self.position.moves if m.record.id == target), None)
+        move = self._open_move(record.text("target"))
         if move is not None:
             self.position = move.before
+
+    def _open_move(self, id: str) -> Move | None:
+        """The move of that id, if it is not taken back yet."""
+        move = self.position.move
+        while move is not None and move.record.id != id:
+            move = move.older
+        return move
+
+
+def _without(newest: Move | None, taken: Move) -> Move | None:
+    """The moves without one of them; it is nearly always the newest."""
+    above = []
+    while newest is not None and newest is not taken:
+        above.append(newest)
+        newest = newest.older
+    rest = taken.older
+    for move in reversed(above):
+        rest = Move(move.record, move.before, rest)
+    return rest
 
 
 def _merged(anchor: Anchor, record: Record) -> Anchor:

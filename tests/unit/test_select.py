@@ -1,10 +1,11 @@
 """Finding the checkpoint that a user means."""
 
+import time
+
 import pytest
 
 from coderewind.errors import RewindError
 from coderewind.model import records as ops
-from coderewind.timeline import select as selecting
 from coderewind.timeline.build import Timeline
 from coderewind.timeline.select import select
 
@@ -113,7 +114,7 @@ def aged(monkeypatch: pytest.MonkeyPatch) -> Timeline:
     story = Story()
     for name, ago in (("month", 720), ("days", 48), ("hours", 3), ("hour", 1)):
         story.save(name, time=TIME - ago * hour)
-    monkeypatch.setattr(selecting.time, "time", lambda: TIME / 1000)
+    monkeypatch.setattr(time, "time", lambda: TIME / 1000)
     return story.timeline()
 
 

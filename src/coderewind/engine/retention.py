@@ -152,7 +152,7 @@ def _rewrite(engine: Engine, timeline: Timeline, doomed: set[str], now_ns: int) 
         "dropped": len(doomed),
         "last": last.whole("last"),
         "cursor": last.text("cursor"),
-        "state": last.text("state"),
+        "state": last.oid("state"),
     }
     try:
         for record in records:
@@ -180,7 +180,7 @@ def _copy(engine: Engine, pack: PackWriter, record: Record, parent: str) -> str:
     """One record of the old chain, linked to a new parent."""
     objects = engine.store.objects
     tree = objects.read_tree(objects.read_commit_tree(bytes.fromhex(record.commit)))
-    snapshot = record.text("snapshot")
+    snapshot = record.oid("snapshot")
     data = {key: value for key, value in record.data.items() if key != "v"}
     subject = objects.read(bytes.fromhex(record.commit))[1].split(b"\n\n", 1)[1].split(b"\n")[0]
     return engine.ledger.prepare(

@@ -311,7 +311,7 @@ def _read_about(home: bytes) -> dict[str, str] | None:
         return None
     try:
         about = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         about = None
     if (
         not isinstance(about, dict)

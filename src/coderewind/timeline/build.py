@@ -134,7 +134,7 @@ class Timeline:
 
     def _replay(self, record: Record, worktree: str) -> None:
         if record.op == CHECKPOINT or record.op in MOVES:
-            if record.text("snapshot"):
+            if record.oid("snapshot"):
                 self.by_id[record.id] = Checkpoint(record, worktree)
             if record.op == CHECKPOINT:
                 before = self.position
@@ -181,7 +181,7 @@ class Timeline:
             return
         was = move.before
         stood = self.by_id.get(was.standing)
-        same = stood is not None and stood.snapshot == move.record.text("snapshot")
+        same = stood is not None and stood.snapshot == move.record.oid("snapshot")
         self.position = Position(
             was.cursor,
             was.standing if same else target,

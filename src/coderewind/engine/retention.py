@@ -199,8 +199,9 @@ def compact(store: Store, *, everything: bool) -> None:
     store.objects.close()
     kept = _keep_shared_packs(store) if everything else []
     try:
-        git = Git(store.git_dir, config=("pack.writeBitmaps=false", "repack.writeBitmaps=false",
-                                         "pack.threads=1", "core.fsync=all"))
+        git = Git(store.git_dir, private=True,
+                  config=("pack.writeBitmaps=false", "repack.writeBitmaps=false",
+                          "pack.threads=1", "core.fsync=all"))
         if everything:
             git.run("repack", "-a", "-d", "-q", "--no-write-bitmap-index")
             git.run("prune", "--expire=now")

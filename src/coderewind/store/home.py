@@ -66,7 +66,7 @@ class Store:
         self.algo = about["algo"]
         self.git_dir = os.fsencode(about["git_dir"])
         object_dir = os.fsencode(about["object_dir"])
-        self.git = Git(self.git_dir, object_dir=object_dir)
+        self.git = Git(self.git_dir, object_dir=object_dir, private=self.mode != "repo")
         self.objects = Objects(self.git, object_dir, self.algo)
 
     @property

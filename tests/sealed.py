@@ -18,6 +18,7 @@ from coderewind import Rewind
 
 # A fixed moment for the user's own commits, so that their ids are the same in every run.
 MOMENT = "2024-05-06T07:08:09+00:00"
+_opened: list[Rewind] = []
 
 
 @contextlib.contextmanager
@@ -35,6 +36,8 @@ def sealed_box(*, git: bool = False, project: str | bytes = "project") -> Iterat
             if git:
                 box.init()
             yield box
+            while _opened:
+                _opened.pop().close()
             assert os.listdir(box.tmp) == [], "litter in TMPDIR"
     finally:
         tempfile.tempdir = before
@@ -47,4 +50,6 @@ def sealed_box(*, git: bool = False, project: str | bytes = "project") -> Iterat
 
 def opened(box: Box) -> Rewind:
     """Rewind on the box's project, as a process that starts now would have it."""
-    return Rewind.open(box.project)
+    rewind = Rewind.open(box.project)
+    _opened.append(rewind)
+    return rewind

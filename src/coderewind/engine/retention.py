@@ -140,7 +140,7 @@ def _rewrite(engine: Engine, timeline: Timeline, doomed: set[str], now_ns: int) 
     store = engine.store
     before = engine.ledger.head()
     known = {cp.id for cp in timeline.checkpoints} - doomed
-    pack = PackWriter(store.objects.pack_dir, store.algo)
+    pack = store.pack()
     parent = ""
     records = [record for record in timeline.records if _stays(record, known, doomed)]
     last = timeline.records[-1]
@@ -165,6 +165,7 @@ def _rewrite(engine: Engine, timeline: Timeline, doomed: set[str], now_ns: int) 
     store.objects.refresh()
     store.objects.close()
     engine.ledger.replace(parent, before=before)
+    store.release()
 
 
 def _stays(record: Record, known: set[str], doomed: set[str]) -> bool:

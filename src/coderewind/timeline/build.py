@@ -28,8 +28,8 @@ class Position:
 
     `standing` is the checkpoint whose files the worktree was last made or seen equal to ("" after
     a partial restore). `cursor` is where its history goes on: that same checkpoint, or the restore
-    that brought the worktree there. `undone` are the states that undo left and `move` the moves
-    that undo-restore can still take back, the nearest first; each is linked to the next, so that
+    that brought the worktree there. `undone` is the nearest state that undo left and `move` the
+    move that undo-restore takes back next; the ones behind them are reached from there, so that
     the positions of a long ledger share them.
     """
 
@@ -64,7 +64,7 @@ class Position:
         move = self.move
         while move is not None:
             found.append(move)
-            move = move.older
+            move = move.before.move
         return tuple(reversed(found))
 
 
@@ -81,12 +81,11 @@ class Undone:
 class Move:
     """A restore, undo or redo, and the position it started from."""
 
-    __slots__ = ("before", "older", "record")
+    __slots__ = ("before", "record")
 
-    def __init__(self, record: Record, before: Position, older: Move | None) -> None:
+    def __init__(self, record: Record, before: Position) -> None:
         self.record = record
         self.before = before
-        self.older = older
 
 
 class Timeline:
@@ -97,6 +96,7 @@ class Timeline:
         self.records = records
         self.position = Position()
         self._restores: dict[str, Record] = {}
+        self._moves: dict[str, Move] = {}
         for record in records:
             self._replay(record, worktree)
         self.checkpoints = sorted(self.by_id.values(), key=lambda cp: cp.number, reverse=True)
@@ -158,60 +158,36 @@ class Timeline:
             target.anchor = _merged(target.anchor, record)
 
     def _move(self, record: Record) -> None:
-        before = self.position
-        target = record.text("target")
-        move = Move(record, before, before.move)
-        cursor = record.text("cursor")
+        """Replay a move; one that finishes an interrupted move counts as that move itself."""
+        first = self._moves.get(record.text("continues")) or Move(record, self.position)
+        self._moves[record.id] = self._moves[first.record.id] = first
+        start, begun = first.before, first.record.id
+        target, cursor = record.text("target"), record.text("cursor")
         if record.op == RESTORE:
-            self._restores[record.id] = record
+            self._restores[begun] = record
             standing = "" if record.texts("paths") else target
-            self.position = Position(record.id, standing, None, move)
+            self.position = Position(begun, standing, None, first)
         elif record.op == UNDO:
-            self.position = Position(cursor, target, Undone(record.id, before.undone), move)
+            self.position = Position(cursor, target, Undone(begun, start.undone), first)
         elif record.op == REDO:
-            undone = before.undone.older if before.undone else None
-            self.position = Position(cursor, target, undone, move)
-        else:
-            self._take_back(record, target)
+            undone = start.undone.older if start.undone else None
+            self.position = Position(cursor, target, undone, first)
+        elif target in self._moves:
+            self._take_back(self._moves[target], begun)
 
-    def _take_back(self, record: Record, target: str) -> None:
+    def _take_back(self, move: Move, rescue: str) -> None:
         """undo-restore: the position from before the move that is taken back."""
-        move = self._open_move(target)
-        if move is None:
-            return
         was = move.before
         stood = self.by_id.get(was.standing)
         same = stood is not None and stood.snapshot == move.record.oid("snapshot")
-        self.position = Position(
-            was.cursor,
-            was.standing if same else target,
-            Undone(record.id, was.undone),
-            _without(self.position.move, move),
-        )
+        standing = was.standing if same else move.record.id
+        self.position = Position(was.cursor, standing, Undone(rescue, was.undone), was.move)
 
     def _abort(self, record: Record) -> None:
-        move = self._open_move(record.text("target"))
+        """A move that changed nothing."""
+        move = self._moves.get(record.text("target"))
         if move is not None:
             self.position = move.before
-
-    def _open_move(self, id: str) -> Move | None:
-        """The move of that id, if it is not taken back yet."""
-        move = self.position.move
-        while move is not None and move.record.id != id:
-            move = move.older
-        return move
-
-
-def _without(newest: Move | None, taken: Move) -> Move | None:
-    """The moves without one of them; it is nearly always the newest."""
-    above = []
-    while newest is not None and newest is not taken:
-        above.append(newest)
-        newest = newest.older
-    rest = taken.older
-    for move in reversed(above):
-        rest = Move(move.record, move.before, rest)
-    return rest
 
 
 def _merged(anchor: Anchor, record: Record) -> Anchor:

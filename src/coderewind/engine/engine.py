@@ -211,7 +211,7 @@ class Engine:
             **_stamp(op, now_ns),
             "last": last.whole("last") if last else 0,
             "cursor": last.text("cursor") if last else "",
-            "state": last.text("state") if last else "",
+            "state": last.oid("state") if last else "",
             **data,
         }
         if blobs:
@@ -255,7 +255,7 @@ class Engine:
 
     def _files_changed(self, captured: Captured, last: Record | None) -> int:
         """How many files differ from the state that the newest record left behind."""
-        before = last.text("state") if last else ""
+        before = last.oid("state") if last else ""
         if before == captured.snapshot.hex():
             return 0
         if not before or before == captured.previous.hex():
@@ -302,7 +302,7 @@ class Engine:
             rows = json.loads(self.read_blob(oid))
             return [LeftOut(to_bytes(path), reason) for path, reason in rows
                     if isinstance(path, str) and isinstance(reason, str)]
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, RecursionError) as error:
             raise RewindError("this checkpoint's coverage is damaged",
                               hint="rewind doctor") from error
 
@@ -324,7 +324,7 @@ class Engine:
         for record in Ledger(self.store, checkpoint.worktree).records():
             if record.id == checkpoint.id:
                 break
-            state = record.text("state") or state
+            state = record.oid("state") or state
         return state
 
     def current_snapshot(self, patience: float = PATIENCE) -> Captured:

@@ -69,7 +69,7 @@ class Store:
         self.algo = about["algo"]
         self.git_dir = os.fsencode(about["git_dir"])
         object_dir = os.fsencode(about["object_dir"])
-        self.git = Git(self.git_dir, object_dir=object_dir)
+        self.git = Git(self.git_dir, object_dir=object_dir, private=self.mode != "repo")
         self.objects = Objects(self.git, object_dir, self.algo)
 
     @property
@@ -327,7 +327,7 @@ def _read_about(home: bytes) -> dict[str, str] | None:
         return None
     try:
         about = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         about = None
     if (
         not isinstance(about, dict)

@@ -28,8 +28,8 @@ class Position:
 
     `standing` is the checkpoint whose files the worktree was last made or seen equal to ("" after
     a partial restore). `cursor` is where its history goes on: that same checkpoint, or the restore
-    that brought the worktree there. `undone` are the states that undo left and `move` the moves
-    that undo-restore can still take back, the nearest first; each is linked to the next, so that
+    that brought the worktree there. `undone` is the nearest state that undo left and `move` the
+    move that undo-restore takes back next; the ones behind them are reached from there, so that
     the positions of a long ledger share them.
     """
 

@@ -6,8 +6,8 @@ import click
 
 from coderewind.cli.app import App, age, command, plural, size_words
 from coderewind.cli.showing import coverage_lines
+from coderewind.cli.top import Unwell
 from coderewind.engine.health import disk_usage, quick_check
-from coderewind.errors import RewindError
 from coderewind.model.paths import to_text
 from coderewind.store import home
 from coderewind.wiring import find_workspace
@@ -27,9 +27,7 @@ def status(app: App) -> None:
     timeline = engine.timeline()
     newest = timeline.checkpoints[0] if timeline.checkpoints else None
     now = engine.current_snapshot()
-    standing = next((cp for cp in timeline.checkpoints if cp.snapshot == now.snapshot.hex()), None)
-    if timeline.current and timeline.current.snapshot == now.snapshot.hex():
-        standing = timeline.current
+    standing = engine.standing(timeline, now)
     problems = quick_check(engine)
     size = disk_usage(engine.store.git_dir)
     interrupted = engine.journal.exists()
@@ -70,4 +68,4 @@ def status(app: App) -> None:
 
     app.out(data, show)
     if problems:
-        raise RewindError("the store needs attention", hint="rewind doctor")
+        raise Unwell("the store needs attention", hint="rewind doctor")

@@ -103,7 +103,7 @@ def capture(
     state_path = os.path.join(private, b"state")
     for _ in range(_TRIES):
         state = State.load(state_path)
-        pack = PackWriter(store.objects.pack_dir, store.algo)
+        pack = store.pack()
         try:
             return _Capture(store, workspace, filters, state, pack, now_ns, progress).run(
                 state_path, extra
@@ -347,7 +347,7 @@ class _Capture:
                 folder = folders[path]
                 tree = self._tree(path, folder)
                 if tree != folder[TREE] or (not path and not self.state.tree):
-                    folders[path] = (*folder[:TREE], tree, folder[ODD])  # type: ignore[assignment]
+                    folders[path] = (*folder[:TREE], tree, folder[ODD])
                     if path:
                         up = path.rpartition(b"/")[0]
                         levels.setdefault(depth - 1, set()).add(up)
@@ -459,7 +459,7 @@ class _Capture:
         if not self.state.folders:
             return True
         changed = {name for name, _, _ in self.state.packs} & {n for n, _, _ in signature}
-        same = dict((n, (s, m)) for n, s, m in signature)
+        same = {n: (s, m) for n, s, m in signature}
         rewritten = any(same[n] != (s, m) for n, s, m in self.state.packs if n in changed)
         vanished = len(changed) < len(self.state.packs)
         if not rewritten and not vanished:
@@ -521,9 +521,10 @@ class _Capture:
             out.snapshot, out.reused = state.snapshot, True
             return
         self._put(TREE_OBJECT, root)
-        commit = commit_bytes(out.root_tree, [], self.now_ns // 1_000_000_000, b"snapshot\n")
+        # Without a time: one state of the folder is one snapshot, however often it comes back.
+        commit = commit_bytes(out.root_tree, [], 0, b"snapshot\n")
         state.root = out.root_tree
-        out.snapshot = state.snapshot = self.pack.add(COMMIT, commit)
+        out.snapshot = state.snapshot = self._put(COMMIT, commit)
         out.fresh = True
 
 

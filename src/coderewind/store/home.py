@@ -15,21 +15,23 @@ from hashlib import sha1
 from coderewind.errors import RewindError
 from coderewind.store.git import Git
 from coderewind.store.objects import Objects
-from coderewind.store.pack import fsync_dir, write_durably
+from coderewind.store.pack import PackWriter, fsync_dir, write_durably
 from coderewind.store.workspace import Workspace
 
 MODES = ("global", "project", "repo")
 FORMAT = 1
 
 # Bytes go in as they are, whatever any .gitattributes says: info/attributes outranks them all.
-_ATTRIBUTES = b"* -text -eol -crlf -filter -ident -working-tree-encoding -export-subst -export-ignore\n"
+_ATTRIBUTES = (
+    b"* -text -eol -crlf -filter -ident -working-tree-encoding -export-subst -export-ignore\n"
+)
 
 # Names and contents that git's fsck frowns upon are a user's files here, to be kept as they are.
 _TOLERATED = (
-    "hasDot hasDotdot hasDotgit gitmodulesBlob gitmodulesLarge gitmodulesName gitmodulesParse "
-    "gitmodulesUrl gitmodulesPath gitmodulesUpdate gitmodulesSymlink gitignoreSymlink "
-    "gitattributesSymlink mailmapSymlink"
-).split()
+    *("hasDot", "hasDotdot", "hasDotgit", "gitmodulesBlob", "gitmodulesLarge", "gitmodulesName"),
+    *("gitmodulesParse", "gitmodulesUrl", "gitmodulesPath", "gitmodulesUpdate"),
+    *("gitmodulesSymlink", "gitignoreSymlink", "gitattributesSymlink", "mailmapSymlink"),
+)
 
 
 def rewind_home() -> bytes:
@@ -57,11 +59,12 @@ def user_home() -> bytes:
 class Store:
     """The git directory that keeps the objects and ledgers of one repository or folder."""
 
-    __slots__ = ("about", "algo", "git", "git_dir", "home", "mode", "objects")
+    __slots__ = ("_guards", "about", "algo", "git", "git_dir", "home", "mode", "objects")
 
     def __init__(self, home: bytes, about: dict[str, str]) -> None:
         self.home = home
         self.about = about
+        self._guards: list[bytes] = []
         self.mode = about["mode"]
         self.algo = about["algo"]
         self.git_dir = os.fsencode(about["git_dir"])
@@ -72,6 +75,19 @@ class Store:
     @property
     def id(self) -> str:
         return os.fsdecode(os.path.basename(self.home))
+
+    def pack(self) -> PackWriter:
+        """A new pack; in mode `repo` guarded, because the user's gc works on those objects."""
+        guards = self._guards if self.mode == "repo" else None
+        return PackWriter(self.objects.pack_dir, self.algo, guards)
+
+    def release(self) -> None:
+        """Take away the guards of this process's packs: the ledger refers to what it needs."""
+        while self._guards:
+            try:
+                os.unlink(self._guards.pop())
+            except FileNotFoundError:
+                continue
 
     def private_dir(self, worktree: str) -> bytes:
         """The folder for a worktree's lock, state and journal; made when it is missing."""
@@ -264,7 +280,7 @@ def _rebuild_empty(store: Store) -> bool:
 
 
 def _moved_here(storage: bytes, workspace: Workspace) -> Store | None:
-    """A store whose worktree is gone from its old place and is, by inode and file times, this one."""
+    """A store whose worktree left its old place and is, by inode and file times, this one."""
     try:
         homes = [entry.path for entry in os.scandir(storage) if entry.is_dir(follow_symlinks=False)]
     except OSError:

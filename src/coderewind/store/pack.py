@@ -1,4 +1,4 @@
-"""Write git packs: every capture adds its objects as one pack, with one fsync each for pack and index.
+"""Write git packs: every capture adds its objects as one pack, and syncs pack and index once.
 
 Loose objects would cost a file, an fsync and a 4 KiB block for every tree and blob, and git's
 own `add` a process. A pack becomes visible to readers only when its index is renamed into
@@ -15,6 +15,7 @@ from hashlib import sha1, sha256
 COMMIT, TREE, BLOB = 1, 2, 3
 KIND_NAMES = {COMMIT: b"commit", TREE: b"tree", BLOB: b"blob"}
 
+GUARD = b"rewind: until the ledger refers to this pack\n"
 _SPILL = 8 << 20  # a small pack is built in memory, a larger one in a file
 _CHUNK = 1 << 20
 
@@ -42,13 +43,16 @@ def object_id(kind: int, data: bytes, algo: str) -> bytes:
 class PackWriter:
     """Collect objects, then make them durable all at once with `finish`.
 
-    Nothing is visible to anybody before `finish` returns; `abandon` leaves no trace.
+    Nothing is visible to anybody before `finish` returns; `abandon` leaves no trace. With
+    `guards`, a `.keep` file that is added to that list stops anybody's gc from taking the pack
+    away before something refers to it.
     """
 
-    def __init__(self, pack_dir: bytes, algo: str, *, level: int = 6) -> None:
+    def __init__(self, pack_dir: bytes, algo: str, guards: list[bytes] | None = None) -> None:
         self._dir = pack_dir
         self._algo = algo
-        self.level = level
+        self.level = 6
+        self._guards = guards
         self._entries: dict[bytes, tuple[int, int]] = {}  # oid -> (crc32, offset)
         self._buffer = bytearray(b"PACK" + struct.pack(">LL", 2, 0))
         self._flushed = 0
@@ -111,6 +115,9 @@ class PackWriter:
             checksum = self._seal()
             name = b"pack-" + checksum.hex().encode()
             path = os.path.join(self._dir, name)
+            if self._guards is not None:
+                self._guards.append(path + b".keep")
+                write_durably(path + b".keep", GUARD)
             os.replace(self._temp, path + b".pack")
             self._temp = path + b".pack"
             write_durably(path + b".idx", self._index(checksum))
@@ -143,13 +150,12 @@ class PackWriter:
             self._temp = os.path.join(self._dir, b"tmp_rewind_" + os.urandom(8).hex().encode())
             self._fd = os.open(self._temp, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             os.fchmod(self._fd, 0o600)
-        view = memoryview(self._buffer)
+        buffer, self._buffer = self._buffer, bytearray()
+        view = memoryview(buffer)
         while view:
             written = os.write(self._fd, view)
             self._flushed += written
             view = view[written:]
-        view.release()
-        self._buffer = bytearray()
 
     def _truncate(self, offset: int) -> None:
         if offset >= self._flushed:
@@ -190,7 +196,8 @@ class PackWriter:
         for byte in range(256):
             total += fanout[byte]
             fanout[byte] = total
-        small, large = [], []
+        small: list[int] = []
+        large: list[int] = []
         for oid in oids:
             offset = self._entries[oid][1]
             if offset < 1 << 31:

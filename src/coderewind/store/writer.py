@@ -32,11 +32,11 @@ _CHUNK = 1 << 20
 
 
 class Moved(Exception):
-    """Something changed between the rescue and its replacement; nothing of it was touched."""
+    """Something changed between the rescue and its replacement; it was not touched."""
 
     def __init__(self, path: bytes) -> None:
         super().__init__(to_text(path))
-        self.path = path
+        self.half_way = False  # whether other steps were done already
 
 
 class Writer:
@@ -51,7 +51,6 @@ class Writer:
         self._parent_fd = -1
         self._staged: dict[bytes, bytes] = {}
         self._opened_up: dict[bytes, int] = {}  # read-only folders made writable: path -> mode
-        self.not_empty: list[bytes] = []
 
     def close(self) -> None:
         self._leave_parent()
@@ -89,7 +88,11 @@ class Writer:
         for step in ordered:
             self._check(step)
         for number, step in enumerate(ordered):
-            self._one(step)
+            try:
+                self._one(step)
+            except Moved as moved:
+                moved.half_way = number > 0
+                raise
             if progress:
                 progress(number + 1, len(ordered))
         self._close_up()
@@ -205,8 +208,7 @@ class Writer:
             os.rmdir(name, dir_fd=parent)
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                raise
-            self.not_empty.append(step.path)
+                raise  # else something new is in it: the look afterwards says so
         self._opened_up.pop(step.path, None)
 
     def _mkdir(self, step: Step, parent: int, name: bytes) -> None:

@@ -52,7 +52,7 @@ class _Commands(click.Group):
 
 @click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("-C", "directory", metavar="DIR", help="Work in DIR instead of here.")
-@click.version_option(package_name="coderewind", prog_name="rewind")
+@click.version_option(package_name="coderewind", message="rewind %(version)s")
 @click.pass_context
 def rewind(ctx: click.Context, directory: str | None) -> None:
     """The time machine for coding agents: exact checkpoints of a folder, put back byte for byte.

@@ -12,11 +12,14 @@ _DEFAULT = 30
 
 @click.command("list")
 @click.option("--all", "everything", is_flag=True,
-              help="All of them, of all worktrees of this repository.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N.")
+              help="All of them, of all linked worktrees of this repository.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Show at most N.")
 @command
 def list_(app: App, *, everything: bool, limit: int | None) -> None:
-    """List the checkpoints, newest first; → marks where the worktree was last seen to stand."""
+    """List the checkpoints, newest first.
+
+    → marks the state that the folder was last seen in, ★ what is pinned.
+    """
     engine = app.engine()
     if everything:
         found = [cp for timeline in engine.all_timelines() for cp in timeline.checkpoints]

@@ -218,3 +218,25 @@ def test_names_do_not_drive_the_terminal(either: Box) -> None:
         out, error = process.communicate(timeout=60)
         assert process.returncode == 0, error
         assert b"\x1b[31m" not in out, words
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("filters.directories", "a/b"),
+        ("filters.maxFileBytes", "-1"),
+        ("filters.maxFileBytes", "many"),
+        ("tier", "nonsense"),
+        ("autoInit", "maybe"),
+        ("filters", "1"),
+        ("nonsense", "1"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_refused_and_not_written(
+    plain: Box, key: str, value: str
+) -> None:
+    answer = plain.rewind("config", "--", key, value, ok=False)
+
+    assert answer.code == 2, str(answer)
+    assert key in answer.said
+    assert plain.rewind("config")["tier"]["source"] == "default"

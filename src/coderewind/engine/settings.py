@@ -183,7 +183,7 @@ def parse(key: str, text: str) -> object:
         except ValueError:
             raise RewindError(f"{key} is a whole number, not {text!r}", exit_code=2) from None
     if spec.kind is list:
-        return [name for name in text.split(",") if name]
+        return _checked(key, [name for name in text.split(",") if name], _TYPED)
     return _checked(key, text, _TYPED)
 
 

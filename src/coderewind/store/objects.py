@@ -10,7 +10,7 @@ import mmap
 import os
 
 from coderewind.errors import RewindError
-from coderewind.store.git import Git
+from coderewind.store.git import Git, end
 from coderewind.store.pack import new_hash
 
 TYPE_CHECKING = False
@@ -216,13 +216,7 @@ class Objects:
         """End the reader processes, if there are any."""
         for process in (self._reader, self._kinds):
             if process is not None:
-                assert process.stdin is not None and process.stdout is not None
-                try:
-                    process.stdin.close()
-                except OSError:
-                    pass
-                process.stdout.close()
-                process.wait()
+                end(process)
         self._reader = self._kinds = None
 
     def _ask(self, oid: bytes) -> tuple[bytes, int]:

@@ -254,7 +254,7 @@ def test_putting_back_what_was_staged_runs_no_filter(box: Box) -> None:
 
     box.restore(checkpoint, "--index")
 
-    assert box.git("diff", "--cached", "--name-only") == b"a.txt\n"
+    assert box.git("diff-index", "--cached", "--name-only", "HEAD") == b"a.txt\n"
     assert not os.path.exists(box.canary)
 
 

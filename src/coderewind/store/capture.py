@@ -521,9 +521,10 @@ class _Capture:
             out.snapshot, out.reused = state.snapshot, True
             return
         self._put(TREE_OBJECT, root)
-        commit = commit_bytes(out.root_tree, [], self.now_ns // 1_000_000_000, b"snapshot\n")
+        # Without a time of its own: the same files are the same snapshot, whenever they are seen.
+        commit = commit_bytes(out.root_tree, [], 0, b"snapshot\n")
         state.root = out.root_tree
-        out.snapshot = state.snapshot = self.pack.add(COMMIT, commit)
+        out.snapshot = state.snapshot = self._put(COMMIT, commit)
         out.fresh = True
 
 

@@ -6,8 +6,12 @@ import click
 
 from coderewind.cli.app import App, command
 from coderewind.cli.showing import checkpoint_line
+from coderewind.engine.engine import Engine
+from coderewind.errors import RewindError
+from coderewind.timeline.build import Timeline
 
 _DEFAULT = 30
+_PATIENCE = 0.5  # seconds; a list is wanted at once, also while something long is under way
 
 
 @click.command("list")
@@ -18,14 +22,14 @@ _DEFAULT = 30
 def list_(app: App, *, everything: bool, limit: int | None) -> None:
     """List the checkpoints, newest first.
 
-    → marks the state that the folder was last seen in, ★ what is pinned.
+    → marks the one that the files are exactly like now, ★ what is pinned.
     """
     engine = app.engine()
+    timelines = engine.all_timelines() if everything else [engine.timeline()]
+    _mark_current(engine, timelines[0])
+    found = [cp for timeline in timelines for cp in timeline.checkpoints]
     if everything:
-        found = [cp for timeline in engine.all_timelines() for cp in timeline.checkpoints]
         found.sort(key=lambda cp: cp.time, reverse=True)
-    else:
-        found = engine.timeline().checkpoints
     total = len(found)
     if limit is None and not everything and not app.as_json:
         limit = _DEFAULT
@@ -40,3 +44,11 @@ def list_(app: App, *, everything: bool, limit: int | None) -> None:
             click.echo(f"… {total - len(found)} older (rewind list --all)")
 
     app.out({"checkpoints": [cp.as_json() for cp in found]}, show)
+
+
+def _mark_current(engine: Engine, timeline: Timeline) -> None:
+    """Look at the files; when that cannot be done now, the mark stays where they were last seen."""
+    try:
+        engine.standing(timeline, engine.current_snapshot(_PATIENCE))
+    except RewindError:
+        return

@@ -66,7 +66,7 @@ def restore(
         plan = engine.plan(target, paths=scope)
         if dry_run:
             data = {"plan": plan.as_json(), "done": False, "rescue": None,
-                    "target": target.as_json()}
+                    "rescueNumber": None, "target": target.as_json()}
             app.out(data, lambda: _preview(target, plan))
             return
         if not app.as_json:

@@ -30,9 +30,7 @@ def status(app: App) -> None:
     timeline = engine.timeline()
     newest = timeline.checkpoints[0] if timeline.checkpoints else None
     now = engine.current_snapshot()
-    standing = next((cp for cp in timeline.checkpoints if cp.snapshot == now.snapshot.hex()), None)
-    if timeline.current and timeline.current.snapshot == now.snapshot.hex():
-        standing = timeline.current
+    standing = engine.standing(timeline, now)
     problems = quick_check(engine)
     size = disk_usage(engine.store.git_dir)
     interrupted = engine.journal.exists()

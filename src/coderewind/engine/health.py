@@ -147,6 +147,9 @@ def repair(engine: Engine, found: Diagnosis) -> None:
         lost = salvage(engine.store)
     if lost:
         found.mended.append(f"{lost} damaged packs were set aside and what is whole in them kept")
+    for name in ledgers(engine.store):
+        if Ledger(engine.store, name).mend():
+            found.mended.append(f"the newest record of {name} was found again")
     if engine.journal.exists():
         try:
             interrupted = engine.journal.read()
@@ -157,9 +160,9 @@ def repair(engine: Engine, found: Diagnosis) -> None:
             engine.journal.end()
             found.mended.append("a journal that led nowhere was removed")
     private = engine.store.private_dir(engine.workspace.name)
-    for name in (b"state", b"ledger.jsonl"):
+    for cache in (b"state", b"ledger.jsonl"):
         try:
-            os.unlink(os.path.join(private, name))
+            os.unlink(os.path.join(private, cache))
         except FileNotFoundError:
             pass
     engine.store.objects.refresh()

@@ -138,7 +138,7 @@ def read(path: bytes) -> dict[str, object]:
         return {}
     except OSError as error:
         raise RewindError(f"{name} cannot be read: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RewindError(f"{name} is not valid JSON: {error}",
                           hint="mend it, or delete it for the defaults") from error
     if not isinstance(data, dict):
@@ -157,17 +157,26 @@ def write(path: bytes, key: str, value: object) -> None:
             data = json.loads(file.read())
     except FileNotFoundError:
         pass
-    section = data
-    *above, last = key.split(".")
-    for name in above:
-        below = section.setdefault(name, {})
-        assert isinstance(below, dict)
-        section = below
-    if value is None:
-        section.pop(last, None)
-    else:
+    _drop(data, key)
+    if value is not None:
+        section = data
+        *above, last = key.split(".")
+        for name in above:
+            below = section.setdefault(name, {})
+            assert isinstance(below, dict)
+            section = below
         section[last] = value
     write_durably(path, json.dumps(data, indent=2).encode() + b"\n")
+
+
+def _drop(data: dict[str, object], key: str) -> None:
+    """Take a key out, however it is spelt: nested, dotted, or half of each."""
+    data.pop(key, None)
+    words = key.split(".")
+    for i in range(1, len(words)):
+        below = data.get(".".join(words[:i]))
+        if isinstance(below, dict):
+            _drop(below, ".".join(words[i:]))
 
 
 def parse(key: str, text: str) -> object:
@@ -206,7 +215,7 @@ def schema() -> dict[str, object]:
         if spec.kind is int:
             entry["minimum"] = 0
         if spec.kind is list:
-            entry["items"] = {"type": "string"}
+            entry["items"] = {"type": "string", "pattern": "^[^/]+$"}
         if spec.default is not None:
             entry["default"] = spec.default
         section[last] = entry

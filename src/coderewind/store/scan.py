@@ -320,9 +320,11 @@ class Scan:
     _appeared: set[bytes]
 
     def _open_context(self, path: bytes) -> bool:
-        workspace = find_repository(self.root + b"/" + path)
-        if workspace is None:
+        found = find_repository(self.root + b"/" + path)
+        if found is None:
             return False
+        # Its configuration may claim a work tree elsewhere; what is captured is what is here.
+        workspace = Workspace(self.root + b"/" + path, found.git_dir, found.common_dir, found.name)
         scratch = b"%s/%s" % (self._scratch, path.hex().encode()[-80:])
         self.contexts[path] = Context(path, workspace, scratch)
         return True

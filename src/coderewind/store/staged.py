@@ -117,7 +117,7 @@ def restore_staged(store: Store, workspace: Workspace, tree: str) -> None:
         git.run("read-tree", str(head)) if head else git.run("read-tree", "--empty")
         _give_contents(store, workspace, data)
         git.run("update-index", "-z", "--index-info", input=_index_info(data))
-        git.run("update-index", "-q", "--refresh", "--ignore-submodules", ok=(0, 1))
+        # No --refresh: it would run the repository's clean filters. The user's next git does it.
         if os.path.exists(index):
             os.chmod(building, os.stat(index).st_mode & 0o777)
         os.replace(building, index)
@@ -151,7 +151,7 @@ def _read(store: Store, tree: str) -> dict[str, list[list[str]]]:
             isinstance(row, list) and all(isinstance(x, str) for x in row)
             and is_safe(to_bytes(row[-1])) for row in rows
         )
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         good = False
     if not good:
         raise RewindError("what was staged then cannot be read", hint="rewind doctor")

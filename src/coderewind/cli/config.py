@@ -21,8 +21,8 @@ from coderewind.wiring import find_workspace
 @click.argument("value", required=False)
 @click.option("--tier", type=click.Choice(settings.TIERS), help="Short for: config tier NAME.")
 @click.option("--project", is_flag=True, help="Set it for this folder only.")
-@click.option("--unset", is_flag=True, help="Take KEY out of the file.")
-@click.option("--schema", "as_schema", is_flag=True, help="Print the JSON Schema.")
+@click.option("--unset", is_flag=True, help="Take KEY out of the file, so that its default holds.")
+@click.option("--schema", "as_schema", is_flag=True, help="Print the JSON Schema of the files.")
 @command
 def config(
     app: App,
@@ -34,9 +34,9 @@ def config(
     unset: bool,
     as_schema: bool,
 ) -> None:
-    """Show the settings and where each comes from, or set one.
+    """Show the settings and their sources, or set one.
 
-    Settings are kept in ~/.rewind/config.json, and with --project in the folder's store.
+    They are kept in ~/.rewind/config.json, and with --project for this folder alone.
     """
     if as_schema:
         click.echo(json.dumps(settings.schema(), indent=2))
@@ -90,7 +90,10 @@ def _show_all(app: App, store: Store | None) -> None:
 @click.command()
 @command
 def validate(app: App) -> None:
-    """Check the configuration files; each problem is named with its file and key."""
+    """Check the configuration files.
+
+    Each problem is named with its file and key.
+    """
     store = _store(app)
     problems = []
     checked = []
@@ -107,7 +110,9 @@ def validate(app: App) -> None:
     def show() -> None:
         for path in checked:
             click.echo(f"checked {path}")
-        if not problems:
+        if not checked:
+            click.echo("there are no configuration files: the defaults hold")
+        elif not problems:
             click.echo("the configuration is valid")
 
     app.out(data, show)

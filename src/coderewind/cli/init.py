@@ -15,14 +15,15 @@ from coderewind.wiring import find_workspace, make_store, refuse_home
 
 
 @click.command()
-@click.option("--mode", type=click.Choice(home.MODES), help="Where the store goes.")
+@click.option("--mode", type=click.Choice(home.MODES),
+              help="Where the store goes: ~/.rewind, this folder, or its .git.")
 @click.option("--yes", is_flag=True, help="Do not ask anything.")
 @click.option("--force", is_flag=True, help="Protect even / or the home folder.")
 @command
 def init(app: App, *, mode: str | None, yes: bool, force: bool) -> None:
-    """Protect this folder: make its store and take the first checkpoint.
+    """Protect this folder and take the first checkpoint.
 
-    Running it again changes nothing but says where things are.
+    Says where the store is and what it does not hold. Running it again changes nothing.
     """
     workspace = find_workspace(app.directory)
     refuse_home(workspace.root, force=force)

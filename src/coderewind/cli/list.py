@@ -16,11 +16,14 @@ _PATIENCE = 0.5  # seconds; a list is wanted at once, also while something long 
 
 @click.command("list")
 @click.option("--all", "everything", is_flag=True,
-              help="All of them, of all worktrees of this repository.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N.")
+              help="All of them, of all linked worktrees of this repository.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Show at most N.")
 @command
 def list_(app: App, *, everything: bool, limit: int | None) -> None:
-    """List the checkpoints, newest first; → marks the one that the files are exactly like now."""
+    """List the checkpoints, newest first.
+
+    → marks the one that the files are exactly like now, ★ what is pinned.
+    """
     engine = app.engine()
     timelines = engine.all_timelines() if everything else [engine.timeline()]
     _mark_current(engine, timelines[0])

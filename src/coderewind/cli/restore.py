@@ -12,6 +12,8 @@ from coderewind.errors import RewindError
 from coderewind.model.plan import Plan
 from coderewind.model.records import Checkpoint
 
+BACK = "undo-restore"
+
 
 @click.command()
 @click.argument("checkpoint", metavar="CP", required=False)
@@ -40,15 +42,19 @@ def restore(
 ) -> None:
     """Put the files back exactly as they were at CP.
 
-    Shows first what changes, what is deleted and what is kept; asks; and keeps a rescue of the
-    present state, so that `rewind undo-restore` takes it all back.
+    Shows first what changes, what is deleted and what is kept, and why; then asks. The state
+    before is kept as a checkpoint of its own, so that `rewind undo-restore` takes it all back.
     """
-    if sum((code_only, context_only)) > 1 or sum((go_on, abort, checkpoint is not None)) != 1:
-        raise click.UsageError("give one of CP, --continue and --abort; one scope at most")
+    if code_only and context_only:
+        raise click.UsageError("give --code-only or --context-only, not both")
+    if checkpoint is None and not go_on and not abort:
+        raise click.UsageError("which checkpoint? `rewind list` shows them; @ is the latest")
+    if sum((go_on, abort, checkpoint is not None)) != 1:
+        raise click.UsageError("give one of CP, --continue and --abort")
     engine = app.engine()
     if go_on or abort:
         outcome = moving.resume(engine) if go_on else moving.abort(engine)
-        app.out(outcome.as_json(), lambda: show_outcome(outcome))
+        app.out(outcome.as_json(), lambda: show_outcome(outcome, back=None if abort else BACK))
         return
     assert checkpoint is not None
     target = engine.resolve(checkpoint)
@@ -81,8 +87,10 @@ def no_conversation(target: Checkpoint) -> str:
             "no agent's session is connected to it")
 
 
-def show_outcome(outcome: Outcome, *, conversation: bool = False) -> None:
-    """What was done, and how to take it back."""
+def show_outcome(
+    outcome: Outcome, *, conversation: bool = False, back: str | None = BACK
+) -> None:
+    """What was done, and the command that takes it back (None: restoring the state before)."""
     plan_lines(outcome.plan)
     assert outcome.target is not None
     changes = plural(len(outcome.plan.steps), "change")
@@ -90,5 +98,6 @@ def show_outcome(outcome: Outcome, *, conversation: bool = False) -> None:
     if conversation and not outcome.target.anchor.session:
         click.echo("  files only: no agent's session is connected to this checkpoint")
     if outcome.rescue:
-        click.echo(f"  the state before is #{outcome.rescue.number}; "
-                   "rewind undo-restore goes back to it")
+        number = outcome.rescue.number
+        click.echo(f"  the state before is #{number}; "
+                   f"rewind {back or f'restore {number}'} goes back to it")

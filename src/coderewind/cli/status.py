@@ -16,7 +16,10 @@ from coderewind.wiring import find_workspace
 @click.command()
 @command
 def status(app: App) -> None:
-    """Say what is protected, where it stands, what is not covered, and whether all is well."""
+    """Show what is protected, what is not held, and the health.
+
+    And whether the folder stands at a checkpoint or at a state that is not saved yet.
+    """
     workspace = find_workspace(app.directory)
     if home.locate(workspace) is None:
         data: dict[str, object] = {"worktree": to_text(workspace.root), "protected": False}

@@ -12,9 +12,12 @@ from coderewind.cli.restore import show_outcome
 @click.argument("steps", metavar="[N]", type=click.IntRange(min=1), default=1)
 @command
 def undo(app: App, *, steps: int) -> None:
-    """Step back to the newest earlier checkpoint whose files differ from now; N times."""
+    """Step back to the newest earlier state with other files.
+
+    N times. What is undone is kept: `rewind redo` steps forward again.
+    """
     outcome = app.engine().undo(steps)
-    app.out(outcome.as_json(), lambda: show_outcome(outcome))
+    app.out(outcome.as_json(), lambda: show_outcome(outcome, back="redo"))
 
 
 @click.command()
@@ -23,12 +26,15 @@ def undo(app: App, *, steps: int) -> None:
 def redo(app: App, *, steps: int) -> None:
     """Step forward again to what undo left; N times."""
     outcome = app.engine().redo(steps)
-    app.out(outcome.as_json(), lambda: show_outcome(outcome))
+    app.out(outcome.as_json(), lambda: show_outcome(outcome, back="undo"))
 
 
 @click.command("undo-restore")
 @command
 def undo_restore(app: App) -> None:
-    """Reverse the last restore, undo or redo; again for the one before it."""
+    """Take back the last restore, undo or redo.
+
+    Again for the one before it.
+    """
     outcome = app.engine().undo_restore()
-    app.out(outcome.as_json(), lambda: show_outcome(outcome))
+    app.out(outcome.as_json(), lambda: show_outcome(outcome, back=None))

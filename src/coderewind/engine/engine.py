@@ -112,7 +112,8 @@ class Engine:
         with self.working() as now_ns:
             captured = self.capture(now_ns)
             last = self.ledger.last()
-            if reuse and last is not None and captured.reused:
+            reused = last is not None and last.text("state") == captured.snapshot.hex()
+            if reuse and reused:
                 same = Timeline(self.ledger.records(), self.workspace.name)
                 newest = same.checkpoints[0] if same.checkpoints else None
                 if newest and newest.current and newest.snapshot == captured.snapshot.hex():
@@ -128,8 +129,8 @@ class Engine:
             record = self.append_state(ops.CHECKPOINT, data, captured, now_ns, last=last)
         checkpoint = Checkpoint(record, self.workspace.name)
         checkpoint.current = True
-        checkpoint.reused = captured.reused
-        return Saved(checkpoint, captured.coverage, reused=captured.reused)
+        checkpoint.reused = reused
+        return Saved(checkpoint, captured.coverage, reused=reused)
 
     def finish(self, captured: Captured) -> None:
         """Make a capture durable without recording it."""

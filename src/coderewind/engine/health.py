@@ -160,9 +160,9 @@ def repair(engine: Engine, found: Diagnosis) -> None:
             engine.journal.end()
             found.mended.append("a journal that led nowhere was removed")
     private = engine.store.private_dir(engine.workspace.name)
-    for name in (b"state", b"ledger.jsonl"):
+    for cache in (b"state", b"ledger.jsonl"):
         try:
-            os.unlink(os.path.join(private, name))
+            os.unlink(os.path.join(private, cache))
         except FileNotFoundError:
             pass
     engine.store.objects.refresh()

@@ -129,7 +129,8 @@ def test_damage_to_any_byte_is_found_and_mended(box: Box, rewind: Rewind) -> Non
         with open(f"{pack_dir}/{name}", "rb") as file:
             good = file.read()
         at = chance.randrange(len(good))
-        _damage(f"{pack_dir}/{name}", lambda data, at=at: data.__setitem__(at, data[at] ^ 0x55))
+        with open(f"{pack_dir}/{name}", "wb") as file:
+            file.write(good[:at] + bytes([good[at] ^ 0x55]) + good[at + 1 :])
         assert diagnose(opened(box).engine).problems, f"{name} at {at} of {len(good)}"
         with open(f"{pack_dir}/{name}", "wb") as file:
             file.write(good)
@@ -181,8 +182,6 @@ def test_an_object_that_is_another_one_is_found_before_anything_is_touched(
     pack = _pack_of(rewind, 1)
     os.unlink(pack + ".pack")
     os.unlink(pack + ".idx")
-    for name in git(rewind, "rev-list", "--objects", "--missing=allow-any", "main").split():
-        assert name
     folder = f"{store_dir(rewind)}/objects/{oid[:2]}"
     os.makedirs(folder, exist_ok=True)
     with open(f"{folder}/{oid[2:]}", "wb") as file:

@@ -19,6 +19,7 @@ from coderewind.store.diff import SnapshotView, compare
 from coderewind.store.filters import Filters
 from coderewind.store.home import Store
 from coderewind.store.lock import PATIENCE, Lock
+from coderewind.store.objects import DamagedObject
 from coderewind.store.pack import BLOB, PackWriter
 from coderewind.store.staged import record_staged
 from coderewind.store.workspace import Workspace, head_of
@@ -217,7 +218,9 @@ class Engine:
         }
         if blobs:
             facts["blobs"] = blobs
-        return self._publish(pack, facts, op, b"", sorted(set(tree)), last)
+        snapshot = data.get("snapshot")
+        kept = bytes.fromhex(snapshot) if isinstance(snapshot, str) else b""
+        return self._publish(pack, facts, op, kept, sorted(set(tree)), last)
 
     def notes(self, op: str) -> list[Record]:
         """All facts of one kind, oldest first."""
@@ -264,8 +267,11 @@ class Engine:
         if captured.pack.finish():  # its trees must be readable to be compared
             self.store.objects.refresh()
         captured.pack = self.store.pack()
-        old = SnapshotView(self.store.objects, bytes.fromhex(before))
-        return len(compare(self.store.objects, old.tree, captured.tree))
+        try:
+            old = SnapshotView(self.store.objects, bytes.fromhex(before))
+            return len(compare(self.store.objects, old.tree, captured.tree))
+        except DamagedObject:
+            return captured.changed  # it was pruned, or is lost: no reason not to save
 
     # ---- reading
 
@@ -321,11 +327,15 @@ class Engine:
         ]
 
     def _state_before(self, checkpoint: Checkpoint) -> str:
+        """The newest state before a checkpoint that is still there to be compared with."""
+        records = Ledger(self.store, checkpoint.worktree).records()
+        kept = {record.oid("snapshot") for record in records if not record.data.get(ops.PRUNED)}
         state = ""
-        for record in Ledger(self.store, checkpoint.worktree).records():
+        for record in records:
             if record.id == checkpoint.id:
                 break
-            state = record.oid("state") or state
+            if record.oid("state") in kept:
+                state = record.oid("state") or state
         return state
 
     def current_snapshot(self, patience: float = PATIENCE) -> Captured:

@@ -29,6 +29,7 @@ class Ledger:
     """One worktree's chain. Writing needs the worktree's lock."""
 
     def __init__(self, store: Store, worktree: str) -> None:
+        self.name = worktree
         self._store = store
         self._ref = os.path.join(store.git_dir, b"refs/heads", os.fsencode(worktree))
         self._ref_name = "refs/heads/" + worktree
@@ -188,10 +189,10 @@ class Ledger:
             pass
 
     def _set_ref(self, commit: str) -> None:
+        if self._store.mode == "repo":
+            keep_alive(self._store, {self.name: commit})
         write_durably(self._ref, commit.encode() + b"\n")
         fsync_dir(os.path.dirname(self._ref))
-        if self._store.mode == "repo":
-            keep_alive(self._store)
 
     def _append_copy(self, line: bytes, before: str) -> None:
         fd = os.open(self._copy, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -254,9 +255,13 @@ def ledgers(store: Store) -> list[str]:
     return sorted(os.fsdecode(name) for name in names if b".tmp" not in name)
 
 
-def keep_alive(store: Store) -> None:
-    """In mode `repo`: one ref of the repository that reaches every ledger of the store."""
-    heads = [Ledger(store, name).head() for name in ledgers(store)]
+def keep_alive(store: Store, new: dict[str, str]) -> None:
+    """In mode `repo`: one ref of the repository that reaches every ledger of the store.
+
+    Moved before a ledger is, so that what is listed is never the user's gc's to take.
+    """
+    heads = [new[name] if name in new else Ledger(store, name).head()
+             for name in sorted({*ledgers(store), *new})]
     args = [word for head in heads if head for word in ("-p", head)]
     empty = store.git.run("hash-object", "-w", "-t", "tree", "--stdin")
     git = _committer(store)

@@ -75,7 +75,7 @@ class Store:
         self.git_dir = to_bytes(about["git_dir"])
         object_dir = to_bytes(about["object_dir"])
         self.git = Git(self.git_dir, object_dir=object_dir, private=self.mode != "repo")
-        self.objects = Objects(self.git, object_dir, self.algo)
+        self.objects = Objects(self.git, object_dir, self.algo, own=self.mode != "repo")
 
     @property
     def id(self) -> str:

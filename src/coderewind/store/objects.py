@@ -89,8 +89,10 @@ class PackIndex:
 class Objects:
     """The objects below one object directory."""
 
-    def __init__(self, git: Git, object_dir: bytes, algo: str) -> None:
+    def __init__(self, git: Git, object_dir: bytes, algo: str, *, own: bool = True) -> None:
+        """`own`: the folder is ours alone. In a user's, loose objects go with any `git prune`."""
         self.algo = algo
+        self._own = own
         self.dir = object_dir
         self.pack_dir = os.path.join(object_dir, b"pack")
         self._git = git
@@ -100,12 +102,14 @@ class Objects:
         self._kinds: Popen[bytes] | None = None
 
     def has(self, oid: bytes) -> bool:
-        """Whether the object is there. Its content is checked only when it is read."""
+        """Whether the object is there, to stay. Its content is checked only when it is read."""
         if self._packs is None:
             self.refresh()
             assert self._packs is not None
         if any(oid in pack for pack in self._packs.values()):
             return True
+        if not self._own:
+            return False
         name = oid.hex().encode()
         return os.path.exists(os.path.join(self.dir, name[:2], name[2:]))
 

@@ -36,8 +36,7 @@ def sealed_box(*, git: bool = False, project: str | bytes = "project") -> Iterat
             if git:
                 box.init()
             yield box
-            while _opened:
-                _opened.pop().close()
+            close_all()
             assert os.listdir(box.tmp) == [], "litter in TMPDIR"
     finally:
         tempfile.tempdir = before
@@ -53,3 +52,9 @@ def opened(box: Box) -> Rewind:
     rewind = Rewind.open(box.project)
     _opened.append(rewind)
     return rewind
+
+
+def close_all() -> None:
+    """Close all that `opened` opened, as the end of those processes would."""
+    while _opened:
+        _opened.pop().close()

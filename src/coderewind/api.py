@@ -16,7 +16,8 @@ from coderewind.wiring import open_engine
 class Rewind:
     """One protected folder; a context manager that closes it.
 
-    Every method may raise RewindError, which says in one line what is wrong and what to do.
+    Every method may raise RewindError, which says in one line what is wrong and what to do, and
+    OSError where the system itself failed; either way nothing is half done.
     """
 
     def __init__(self, engine: Engine) -> None:

@@ -51,6 +51,7 @@ def disk_usage(folder: bytes) -> int:
 def quick_check(engine: Engine) -> list[str]:
     """What can be said without reading every object."""
     problems = []
+    engine.store.objects.refresh()
     try:
         head = engine.ledger.head()
         if head and not engine.store.objects.has(bytes.fromhex(head)):

@@ -1,0 +1,1 @@
+"""Faults: killed, failing, out of space and without power, at every system call."""

@@ -596,6 +596,16 @@ def test_a_state_that_comes_back_is_recognised(either: Box) -> None:
     assert snapshots[one] == snapshots[three]
 
 
+def test_restoring_what_is_there_already_does_nothing(either: Box) -> None:
+    one, _, _ = _states(either, "1", "2", "1")
+    before = either.checkpoints()
+
+    answer = either.restore(one)
+
+    assert (answer["done"], answer["rescue"]) == (True, None)
+    assert either.checkpoints() == before
+
+
 def test_list_marks_nothing_after_an_unsaved_edit(either: Box) -> None:
     _states(either, "1", "2")
     either.write("a.txt", "unsaved")

@@ -93,6 +93,8 @@ def show_outcome(
     """What was done, and the command that takes it back (None: restoring the state before)."""
     plan_lines(outcome.plan)
     assert outcome.target is not None
+    if outcome.plan.is_empty and outcome.rescue is None:
+        return
     changes = plural(len(outcome.plan.steps), "change")
     click.echo(f"restored #{outcome.target.number}: {changes}, verified")
     if conversation and not outcome.target.anchor.session:

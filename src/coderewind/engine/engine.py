@@ -19,6 +19,7 @@ from coderewind.store.diff import SnapshotView, compare
 from coderewind.store.filters import Filters
 from coderewind.store.home import Store
 from coderewind.store.lock import PATIENCE, Lock
+from coderewind.store.objects import DamagedObject
 from coderewind.store.pack import BLOB, PackWriter
 from coderewind.store.staged import record_staged
 from coderewind.store.workspace import Workspace, head_of
@@ -255,7 +256,10 @@ class Engine:
         return record
 
     def _files_changed(self, captured: Captured, last: Record | None) -> int:
-        """How many files differ from the state that the newest record left behind."""
+        """How many files differ from the state that the newest record left behind.
+
+        A number for people: that the older state is damaged must not stop a new one.
+        """
         before = last.oid("state") if last else ""
         if before == captured.snapshot.hex():
             return 0
@@ -264,8 +268,11 @@ class Engine:
         if captured.pack.finish():  # its trees must be readable to be compared
             self.store.objects.refresh()
         captured.pack = self.store.pack()
-        old = SnapshotView(self.store.objects, bytes.fromhex(before))
-        return len(compare(self.store.objects, old.tree, captured.tree))
+        try:
+            old = SnapshotView(self.store.objects, bytes.fromhex(before))
+            return len(compare(self.store.objects, old.tree, captured.tree))
+        except DamagedObject:
+            return captured.changed
 
     # ---- reading
 

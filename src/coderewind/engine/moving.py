@@ -179,6 +179,9 @@ def _move(
         for attempt in range(_TRIES):
             prepared = prepare(engine, now_ns, checkpoint, left_out, paths)
             _refuse_if_blocked(prepared.plan)
+            if op == ops.RESTORE and prepared.plan.is_empty and not index:
+                engine.journal.end()  # an interrupted restore may just have come to its end
+                return Outcome(prepared.plan, rescue, checkpoint)
             record = _record_move(engine, op, checkpoint, data, prepared, now_ns)
             rescue = rescue or Checkpoint(record, engine.workspace.name)
             try:

@@ -218,7 +218,9 @@ class Engine:
         }
         if blobs:
             facts["blobs"] = blobs
-        return self._publish(pack, facts, op, b"", sorted(set(tree)), last)
+        snapshot = data.get("snapshot")
+        kept = bytes.fromhex(snapshot) if isinstance(snapshot, str) else b""
+        return self._publish(pack, facts, op, kept, sorted(set(tree)), last)
 
     def notes(self, op: str) -> list[Record]:
         """All facts of one kind, oldest first."""
@@ -328,11 +330,15 @@ class Engine:
         ]
 
     def _state_before(self, checkpoint: Checkpoint) -> str:
+        """The newest state before a checkpoint that is still there to be compared with."""
+        records = Ledger(self.store, checkpoint.worktree).records()
+        kept = {record.oid("snapshot") for record in records if not record.data.get(ops.PRUNED)}
         state = ""
-        for record in Ledger(self.store, checkpoint.worktree).records():
+        for record in records:
             if record.id == checkpoint.id:
                 break
-            state = record.oid("state") or state
+            if record.oid("state") in kept:
+                state = record.oid("state") or state
         return state
 
     def current_snapshot(self, patience: float = PATIENCE) -> Captured:

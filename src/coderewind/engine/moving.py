@@ -198,9 +198,25 @@ def _move(
                 elif "continues" not in data:
                     _abandon(engine, record, now_ns)
                     rescue = None
-        _verify(engine, now_ns, checkpoint, left_out, prepared.plan)
+        there = _verify(engine, now_ns, checkpoint, left_out, prepared.plan)
         engine.journal.end()
+        assert rescue is not None
+        _note_state(engine, rescue, checkpoint, there, now_ns)
     return Outcome(prepared.plan, rescue, checkpoint)
+
+
+def _note_state(
+    engine: Engine, rescue: Checkpoint, checkpoint: Checkpoint, there: Captured, now_ns: int
+) -> None:
+    """With files kept, or only some restored: what the next save is to be compared with."""
+    snapshot = there.snapshot.hex()
+    if snapshot == checkpoint.snapshot:
+        return
+    facts: dict[str, object] = {"target": rescue.id, "snapshot": snapshot, "state": snapshot}
+    try:
+        engine.append_note(ops.STATE, facts, now_ns)
+    except RewindError:
+        pass  # the move is done; only a number of files will be less exact
 
 
 def _refuse_if_blocked(plan: Plan) -> None:
@@ -285,13 +301,14 @@ def _verify(
     checkpoint: Checkpoint,
     left_out: list[LeftOut],
     plan: Plan,
-) -> None:
-    """Look again: nothing of the plan may still be open.
+) -> Captured:
+    """Look again: nothing of the plan may still be open. What is there now.
 
     A deletion that was not in the plan is no fault: with the rules of then back in force, files
     that were ignored a moment ago are seen now, and stay.
     """
-    again = prepare(engine, now_ns, checkpoint, left_out, plan.paths).plan
+    prepared = prepare(engine, now_ns, checkpoint, left_out, plan.paths)
+    again = prepared.plan
     engine.store.objects.close()
     planned = {step.path for step in plan.steps}
     left = [step.path for step in again.steps
@@ -303,6 +320,7 @@ def _verify(
             "something else is writing here",
             hint="rewind restore --continue tries again, rewind restore --abort goes back",
         )
+    return prepared.captured
 
 
 def resume(engine: Engine) -> Outcome:

@@ -47,7 +47,7 @@ def _write(store: Store, workspace: Workspace, pack: PackWriter, head: str) -> b
     git = UserGit(workspace)
     against = head or git.run("hash-object", "-t", "tree", os.devnull).strip().decode()
     out = git.run("diff-index", "--cached", "--raw", "-r", "-z", "--no-renames", "--abbrev=64",
-                  "--no-ext-diff", "--ignore-submodules=all", against, "--")
+                  "--no-ext-diff", "--ignore-submodules=none", against, "--")
     fields = out.split(b"\0")
     changes: list[list[str]] = []
     for i in range(0, len(fields) - 1, 2):

@@ -43,27 +43,34 @@ def is_whole(objects: Objects, name: bytes) -> bool:
     through the other name of a pack that a repository shares with our store: `git add` of a known
     content is enough. Reading every object for that would take a hundred times as long.
     """
-    digest = new_hash(objects.algo)
-    width = objects.width
     path = os.path.join(objects.pack_dir, name)
+    checksum = own_checksum(objects, path)
+    if checksum and name.endswith(b".pack"):
+        try:
+            with open(path[:-5] + b".idx", "rb") as file:
+                file.seek(-2 * objects.width, os.SEEK_END)
+                return file.read(objects.width) == checksum
+        except OSError:
+            return False
+    return checksum != b""
+
+
+def own_checksum(objects: Objects, path: bytes) -> bytes:
+    """The checksum at the end of a pack or index, b"" if it is not that of the rest."""
+    digest = new_hash(objects.algo)
     try:
         with open(path, "rb") as file:
-            left = os.fstat(file.fileno()).st_size - width
+            left = os.fstat(file.fileno()).st_size - objects.width
             while left > 0:
                 chunk = file.read(min(left, _CHUNK))
                 if not chunk:
-                    return False
+                    return b""
                 digest.update(chunk)
                 left -= len(chunk)
             checksum = file.read()
-        if name.endswith(b".pack"):
-            with open(path[:-5] + b".idx", "rb") as file:
-                file.seek(-2 * width, os.SEEK_END)
-                if file.read(width) != checksum:
-                    return False
     except OSError:
-        return False
-    return digest.digest() == checksum
+        return b""
+    return checksum if digest.digest() == checksum else b""
 
 
 def damaged(objects: Objects, oids: Iterable[bytes]) -> set[bytes]:

@@ -29,8 +29,8 @@ def init(app: App, *, mode: str | None, yes: bool, force: bool) -> None:
     refuse_home(workspace.root, force=force)
     try:
         store = home.locate(workspace)
-    except RewindError:
-        store = None  # damaged registration: written anew below
+    except home.DamagedStore:
+        store = None  # written anew below
     made = store is None
     if store is None:
         store = make_store(workspace, mode, force=force)

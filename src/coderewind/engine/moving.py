@@ -258,7 +258,8 @@ def _apply(
             progress = engine.progress
             writer.apply(plan, (lambda n, _: progress("restored", n)) if progress else None)
             if index:
-                restore_staged(engine.store, engine.workspace, checkpoint.staged)
+                restore_staged(engine.store, engine.workspace, checkpoint.staged,
+                               checkpoint.head)
         except OSError as error:
             raise RewindError(
                 f"the restore stopped half-way: {error.strerror}",

@@ -20,6 +20,7 @@ from coderewind.store.home import Store
 from coderewind.store.objects import commit_bytes, tree_bytes
 from coderewind.store.pack import COMMIT, TREE, PackWriter, fsync_dir, write_durably
 
+_TAIL = 65536  # more than nearly every record takes
 KEEP_REF = "refs/rewind/store"
 _GENESIS = b"rewind: here the ledger begins"
 
@@ -45,10 +46,8 @@ class Ledger:
         except FileNotFoundError:
             return self._packed_head()
         if len(head) not in (40, 64) or head.strip(b"0123456789abcdef"):
-            raise RewindError(
-                f"the ledger's newest record is not known: {self._ref_name} is damaged",
-                hint="rewind doctor --repair finds it again",
-            )
+            raise RewindError(f"the ledger's end is not known: {self._ref_name} is damaged",
+                              hint="rewind doctor --repair finds it again")
         return head.decode()
 
     def last(self) -> Record | None:
@@ -58,7 +57,7 @@ class Ledger:
             return None
         try:
             with open(self._copy, "rb") as file:
-                file.seek(max(0, os.fstat(file.fileno()).st_size - 65536))
+                file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
                 line = file.read().rstrip(b"\n").rpartition(b"\n")[2]
         except OSError:
             line = b""
@@ -183,12 +182,15 @@ class Ledger:
         try:
             os.fchmod(fd, 0o600)
             end = os.lseek(fd, 0, os.SEEK_END)
-            if end and os.pread(fd, 1, end - 1) != b"\n":
-                os.ftruncate(fd, 0)  # a torn line: start over, the next reader fills it in
-                return
-            if not end and before:
-                return
-            os.write(fd, line)
+            tail = os.pread(fd, _TAIL, max(0, end - _TAIL))
+            last = tail.rstrip(b"\n").rpartition(b"\n")[2]
+            if (end or before) and not (
+                tail.endswith(b"\n") and before and last.startswith(before.encode() + b" ")
+            ):
+                os.ftruncate(fd, 0)  # torn, or of another chain: the next reader fills it in
+                end = 0
+            if end or not before:
+                os.write(fd, line)
         finally:
             os.close(fd)
 

@@ -15,6 +15,7 @@ from .box import Box
     "words",
     [
         ["nonsense"],
+        ["bridge"],
         ["save", "--nonsense"],
         ["restore"],
         ["label", "@"],

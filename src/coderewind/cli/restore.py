@@ -62,6 +62,7 @@ def restore(
         raise RewindError(no_conversation(target),
                           hint="restore without --context-only to put the files back")
     scope = tuple(app.root_path(engine, path) for path in paths)
+    plan = None
     if dry_run or not yes:
         plan = engine.plan(target, paths=scope)
         if dry_run:
@@ -74,7 +75,8 @@ def restore(
         if not plan.is_empty or index:
             app.confirm("Restore?", yes=yes)
     outcome = engine.restore(target, paths=scope, index=index)
-    app.out(outcome.as_json(), lambda: show_outcome(outcome, conversation=not code_only))
+    app.out(outcome.as_json(),
+            lambda: show_outcome(outcome, shown=plan, conversation=not code_only))
 
 
 def _preview(target: Checkpoint, plan: Plan) -> None:
@@ -88,10 +90,18 @@ def no_conversation(target: Checkpoint) -> str:
 
 
 def show_outcome(
-    outcome: Outcome, *, conversation: bool = False, back: str | None = BACK
+    outcome: Outcome,
+    *,
+    shown: Plan | None = None,
+    conversation: bool = False,
+    back: str | None = BACK,
 ) -> None:
-    """What was done, and the command that takes it back (None: restoring the state before)."""
-    plan_lines(outcome.plan)
+    """What was done, and the command that takes it back (None: restoring the state before).
+
+    A plan that was `shown` before is not shown again.
+    """
+    if shown is None or shown.as_json() != outcome.plan.as_json():
+        plan_lines(outcome.plan)
     assert outcome.target is not None
     if outcome.plan.is_empty and outcome.rescue is None:
         return

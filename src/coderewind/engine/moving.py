@@ -124,6 +124,9 @@ def _undo_once(engine: Engine) -> Outcome:
     for checkpoint, cursor in timeline.history(timeline.position.cursor):
         if checkpoint.snapshot == now.snapshot.hex():
             continue
+        plan = engine.plan(checkpoint)
+        if plan.is_empty and not plan.blocked:
+            continue  # it differs only in what restores leave alone: no step that a user would see
         data: dict[str, object] = {"target": checkpoint.id, "cursor": cursor}
         return _move(engine, ops.UNDO, checkpoint, data)
     raise RewindError("there is no earlier state to go back to", hint="rewind list")

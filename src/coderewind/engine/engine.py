@@ -18,6 +18,7 @@ from coderewind.store.capture import Captured, capture
 from coderewind.store.diff import SnapshotView, compare
 from coderewind.store.filters import Filters
 from coderewind.store.home import Store
+from coderewind.store.join import join
 from coderewind.store.lock import PATIENCE, Lock
 from coderewind.store.objects import DamagedObject
 from coderewind.store.pack import BLOB, PackWriter
@@ -243,6 +244,8 @@ class Engine:
             commit = self.ledger.prepare(
                 pack, facts, subject, parent=before, snapshot=snapshot, tree=tree
             )
+            if self.store.mode != "repo":
+                join(pack, self.store.objects)
             pack.finish()
         except OSError as error:
             pack.abandon()

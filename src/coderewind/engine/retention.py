@@ -142,7 +142,9 @@ def _rewrite(engine: Engine, timeline: Timeline, doomed: set[str], now_ns: int) 
     known = {cp.id for cp in timeline.checkpoints} - doomed
     pack = PackWriter(store.objects.pack_dir, store.algo)
     parent = ""
-    records = [record for record in timeline.records if _stays(record, known, doomed)]
+    sessions = {cp.anchor.session for cp in timeline.checkpoints if cp.id in known}
+    records = [record for record in timeline.records
+               if _stays(record, known, doomed, sessions)]
     last = timeline.records[-1]
     facts: dict[str, object] = {
         "id": "c" + os.urandom(8).hex(),
@@ -167,11 +169,13 @@ def _rewrite(engine: Engine, timeline: Timeline, doomed: set[str], now_ns: int) 
     engine.ledger.replace(parent, before=before)
 
 
-def _stays(record: Record, known: set[str], doomed: set[str]) -> bool:
+def _stays(record: Record, known: set[str], doomed: set[str], sessions: set[str]) -> bool:
     if record.id in doomed or record.op == ops.PRUNE:
         return False
     if record.op in (ops.LABEL, ops.PIN, ops.UNPIN, ops.BIND):
         return record.text("target") in known
+    if record.op == ops.TRANSCRIPT:
+        return record.text("session") in sessions
     return True
 
 

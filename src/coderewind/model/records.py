@@ -21,6 +21,8 @@ PIN = "pin"
 UNPIN = "unpin"
 BIND = "bind"
 PRUNE = "prune"
+TRANSCRIPT = "transcript"  # a part of an agent's session file
+CONVERSATION = "conversation"  # a conversation was put back, as a new session
 MOVES = (RESTORE, UNDO, REDO, UNDO_RESTORE)
 
 
@@ -109,6 +111,7 @@ class Checkpoint:
 
     __slots__ = (
         "anchor",
+        "at",
         "branch",
         "coverage",
         "current",
@@ -138,6 +141,7 @@ class Checkpoint:
         self.files = record.whole("files")
         self.label = record.text("label")
         self.anchor = Anchor.from_json(record.data.get("anchor"))
+        self.at = record.text("at")  # where it stands in its conversation: agents/adapter.py
         self.flags = record.texts("flags")
         self.head = record.text("head")
         self.branch = record.text("branch")

@@ -6,7 +6,9 @@ import click
 
 from coderewind.cli.app import App, command, plural
 from coderewind.cli.showing import plan_lines
-from coderewind.engine import moving
+from coderewind.engine import conversation, moving
+from coderewind.engine.conversation import Resume, Talk
+from coderewind.engine.engine import Engine
 from coderewind.engine.moving import Outcome
 from coderewind.errors import RewindError
 from coderewind.model.plan import Plan
@@ -38,13 +40,16 @@ def restore(
     go_on: bool,
     abort: bool,
 ) -> None:
-    """Put the files back exactly as they were at CP.
+    """Put files and conversation back exactly as they were at CP.
 
     Shows first what changes, what is deleted and what is kept; asks; and keeps a rescue of the
-    present state, so that `rewind undo-restore` takes it all back.
+    present state, so that `rewind undo-restore` takes it all back. The conversation is continued
+    in a new session of the agent; the old one stays as it is.
     """
     if sum((code_only, context_only)) > 1 or sum((go_on, abort, checkpoint is not None)) != 1:
         raise click.UsageError("give one of CP, --continue and --abort; one scope at most")
+    if context_only and (paths or index):
+        raise click.UsageError("--context-only leaves the files: --path and --index do not fit")
     engine = app.engine()
     if go_on or abort:
         outcome = moving.resume(engine) if go_on else moving.abort(engine)
@@ -53,42 +58,93 @@ def restore(
     assert checkpoint is not None
     target = engine.resolve(checkpoint)
     if context_only:
-        raise RewindError(no_conversation(target),
-                          hint="restore without --context-only to put the files back")
+        _conversation_only(app, engine, target, dry_run=dry_run, yes=yes)
+        return
     scope = tuple(app.root_path(engine, path) for path in paths)
+    talk = None if code_only or scope else _talk(app, engine, target)
     if dry_run or not yes:
         plan = engine.plan(target, paths=scope)
         if dry_run:
             data = {"plan": plan.as_json(), "done": False, "rescue": None,
-                    "target": target.as_json()}
-            app.out(data, lambda: _preview(target, plan))
+                    "target": target.as_json(), "conversation": talk.words() if talk else None}
+            app.out(data, lambda: _preview(target, plan, talk))
             return
         if not app.as_json:
-            _preview(target, plan)
-        if not plan.is_empty or index:
+            _preview(target, plan, talk)
+        if not plan.is_empty or index or talk:
             app.confirm("Restore?", yes=yes)
     outcome = engine.restore(target, paths=scope, index=index)
-    app.out(outcome.as_json(), lambda: show_outcome(outcome, conversation=not code_only))
+    resume = None
+    if talk is not None and outcome.rescue is not None:
+        resume = conversation.restore(engine, talk, move=outcome.rescue.id)
+    data = {**outcome.as_json(), "resume": resume.as_json() if resume else None}
+    app.out(data, lambda: show_outcome(outcome, resume=resume,
+                                       files_only=not (code_only or scope)))
 
 
-def _preview(target: Checkpoint, plan: Plan) -> None:
+def _talk(app: App, engine: Engine, target: Checkpoint) -> Talk | None:
+    """The checkpoint's conversation; files can be restored without it, so its lack is only said."""
+    if not target.anchor.session or not target.at:
+        return None
+    try:
+        return conversation.prepare(engine, target)
+    except RewindError as error:
+        app.warn(f"files only: {error.message}")
+        return None
+
+
+def _conversation_only(
+    app: App, engine: Engine, target: Checkpoint, *, dry_run: bool, yes: bool
+) -> None:
+    talk = conversation.prepare(engine, target)
+    if dry_run:
+        data: dict[str, object] = {"done": False, "target": target.as_json(),
+                                   "conversation": talk.words()}
+        app.out(data, lambda: click.echo(f"conversation: {talk.words()}"))
+        return
+    if not yes and not app.as_json:
+        click.echo(f"conversation: {talk.words()}")
+    app.confirm("Restore the conversation?", yes=yes)
+    resume = conversation.restore(engine, talk)
+    data = {"done": True, "target": target.as_json(), "resume": resume.as_json()}
+    app.out(data, lambda: show_resume(resume))
+
+
+def _preview(target: Checkpoint, plan: Plan, talk: Talk | None) -> None:
     click.echo(f"restoring checkpoint #{target.number} would:")
     plan_lines(plan)
+    if talk is not None:
+        click.echo(f"  conversation: {talk.words()}")
 
 
-def no_conversation(target: Checkpoint) -> str:
-    return (f"checkpoint #{target.number} knows of no conversation: "
-            "no agent's session is connected to it")
-
-
-def show_outcome(outcome: Outcome, *, conversation: bool = False) -> None:
+def show_outcome(
+    outcome: Outcome, *, resume: Resume | None = None, files_only: bool = False
+) -> None:
     """What was done, and how to take it back."""
     plan_lines(outcome.plan)
     assert outcome.target is not None
     changes = plural(len(outcome.plan.steps), "change")
     click.echo(f"restored #{outcome.target.number}: {changes}, verified")
-    if conversation and not outcome.target.anchor.session:
+    if files_only and not outcome.target.anchor.session:
         click.echo("  files only: no agent's session is connected to this checkpoint")
     if outcome.rescue:
         click.echo(f"  the state before is #{outcome.rescue.number}; "
                    "rewind undo-restore goes back to it")
+    if resume is not None:
+        show_resume(resume)
+
+
+def show_resume(resume: Resume) -> None:
+    """The one command that continues."""
+    import shlex
+
+    from coderewind.cli.top import printable
+
+    if resume.session:
+        click.echo("go on with:")
+    else:
+        click.echo("this was the first prompt: start fresh with")
+    click.echo("  " + printable(shlex.join(resume.command)))
+    if resume.prompt and resume.prompt not in resume.command:
+        click.echo("and this prompt:\n  " + "\n  ".join(
+            printable(line) for line in resume.prompt.splitlines()))

@@ -32,7 +32,7 @@ def run(argv: list[str]) -> int:
 
 
 def _open_standard_streams() -> None:
-    """With a standard stream closed, the next file opened would take its place and be written to."""
+    """With a standard stream closed, the next file opened would take its place."""
     for fd in (0, 1, 2):
         try:
             os.fstat(fd)

@@ -119,8 +119,43 @@ def test_a_restore_killed_at(either: Box, calls: str, when: int, finish: str) ->
         return
     either.rewind("restore", finish, *([] if finish == "--abort" else ["--yes"]))
     either.assert_like(old if finish == "--continue" else new)
+    if finish == "--continue":
+        either.rewind("undo-restore")
+        either.assert_like(new, "undone, a continued restore is as if it had never begun: it")
     either.restore(checkpoint)
     either.assert_like(old)
+
+
+@needs_strace
+@pytest.mark.parametrize("verb", ["undo", "redo", "undo-restore"])
+@pytest.mark.parametrize("finish", ["--continue", "--abort"])
+def test_an_interrupted_step_keeps_its_place(either: Box, verb: str, finish: str) -> None:
+    """Finished or taken back, an interrupted step leaves undo and redo where they belong."""
+    pictures = []
+    for version in ("first", "second", "third"):
+        _tree(either, version)
+        either.save()
+        pictures.append(either.picture())
+    if verb == "redo":
+        either.rewind("undo")
+    if verb == "undo-restore":
+        either.restore("1")
+    before = either.picture()
+    _inject(either, RENAME, "signal=KILL", 12)
+    code = _run(either, verb, "--json")
+    assert code != 0
+    assert differences(before, either.picture()), "killed half-way"
+
+    either.rewind("restore", finish)
+
+    at = {"undo": 1, "redo": 2, "undo-restore": 2}[verb]
+    if finish == "--abort":
+        either.assert_like(before)
+        at = {"undo": 2, "redo": 1, "undo-restore": 0}[verb]
+    either.assert_like(pictures[at])
+    if at:
+        either.rewind("undo")
+        assert either.picture() == pictures[at - 1], "one step back from there"
 
 
 @needs_strace
@@ -540,7 +575,7 @@ def test_files_come_and_go_during_a_save(either: Box) -> None:
     worker = threading.Thread(target=churn)
     worker.start()
     try:
-        checkpoints = [either.save() for _ in range(3)]
+        checkpoints = [either.save(check_git=False) for _ in range(3)]
     finally:
         stop.set()
         worker.join()

@@ -8,6 +8,7 @@ import os
 import click
 
 from coderewind.cli.app import App, command
+from coderewind.cli.top import Unwell
 from coderewind.engine import settings
 from coderewind.errors import RewindError
 from coderewind.store import home
@@ -111,4 +112,4 @@ def validate(app: App) -> None:
 
     app.out(data, show)
     if problems:
-        raise RewindError("; ".join(problems), hint="rewind config lists all settings")
+        raise Unwell("; ".join(problems), hint="rewind config lists all settings")

@@ -5,9 +5,8 @@ from __future__ import annotations
 import click
 
 from coderewind.cli.app import App, command, plural
-from coderewind.cli.top import printable
+from coderewind.cli.top import Unwell, printable
 from coderewind.engine import health
-from coderewind.errors import RewindError
 
 
 @click.command()
@@ -35,4 +34,4 @@ def doctor(app: App, *, repair: bool) -> None:
     app.out(found.as_json(), show)
     if found.problems:
         hint = "" if repair else "rewind doctor --repair mends what can be mended"
-        raise RewindError(plural(len(found.problems), "problem") + " found", hint=hint)
+        raise Unwell(plural(len(found.problems), "problem") + " found", hint=hint)

@@ -6,8 +6,8 @@ import click
 
 from coderewind.cli.app import App, age, command, plural, size_words
 from coderewind.cli.showing import coverage_lines
+from coderewind.cli.top import Unwell
 from coderewind.engine.health import disk_usage, quick_check
-from coderewind.errors import RewindError
 from coderewind.model.paths import to_text
 from coderewind.store import home
 from coderewind.wiring import find_workspace
@@ -70,4 +70,4 @@ def status(app: App) -> None:
 
     app.out(data, show)
     if problems:
-        raise RewindError("the store needs attention", hint="rewind doctor")
+        raise Unwell("the store needs attention", hint="rewind doctor")

@@ -37,6 +37,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 
+class Unwell(RewindError):
+    """A command has shown its result, and the result is bad news: words for stderr, and exit 1."""
+
+
 class _Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -85,8 +89,9 @@ def run_cli(argv: list[str]) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
-    except RecursionError as error:
-        return _bug(error)
+    except OSError as error:
+        _show(_system_error(error), as_json=as_json)
+        return 1
     except Exception as error:  # noqa: BLE001 - the top of the surface: nothing may escape
         return _bug(error)
 
@@ -102,11 +107,18 @@ def _flush() -> None:
 
 def _show(error: RewindError, *, as_json: bool) -> None:
     message = printable(error.message)
-    if as_json:
+    if as_json and not isinstance(error, Unwell):
         click.echo(json.dumps({"error": {"message": error.message, "hint": error.hint}}))
     click.echo(f"rewind: {message}", err=True)
     if error.hint:
         click.echo(f"  {printable(error.hint)}", err=True)
+
+
+def _system_error(error: OSError) -> RewindError:
+    """The system refused something that no layer below had better words for."""
+    where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, (str, bytes)) else ""
+    return RewindError(f"{where}{error.strerror or error}",
+                       hint="nothing that is listed was lost; rewind status says how things stand")
 
 
 def _bug(error: BaseException) -> int:
@@ -121,7 +133,8 @@ def _bug(error: BaseException) -> int:
     frames = traceback.format_list(traceback.extract_tb(error.__traceback__))
     text = "".join(
         [
-            f"coderewind {__version__}, Python {platform.python_version()}, {platform.platform()}\n",
+            f"coderewind {__version__}, Python {platform.python_version()}, ",
+            f"{platform.platform()}\n",
             *frames,
             f"{type(error).__name__}\n",
         ]

@@ -18,7 +18,7 @@ from coderewind.store.capture import Captured, capture
 from coderewind.store.diff import SnapshotView, compare
 from coderewind.store.filters import Filters
 from coderewind.store.home import Store
-from coderewind.store.lock import Lock
+from coderewind.store.lock import PATIENCE, Lock
 from coderewind.store.pack import BLOB, PackWriter
 from coderewind.store.staged import record_staged
 from coderewind.store.workspace import Workspace, head_of
@@ -74,6 +74,10 @@ class Engine:
         """The lock that keeps a compaction of the store away."""
         return Lock(os.path.join(self.store.home, b"gc.lock"), shared=True)
 
+    def alone(self, patience: float = PATIENCE) -> Lock:
+        """The lock of a compaction: nobody else writes to the store."""
+        return Lock(os.path.join(self.store.home, b"gc.lock"), patience=patience)
+
     # ---- captures and records
 
     def capture(self, now_ns: int, extra: tuple[bytes, ...] = ()) -> Captured:
@@ -125,8 +129,11 @@ class Engine:
 
     def finish(self, captured: Captured) -> None:
         """Make a capture durable without recording it."""
-        if captured.pack.finish():
-            self.store.objects.refresh()
+        try:
+            if captured.pack.finish():
+                self.store.objects.refresh()
+        except OSError as error:
+            raise _not_written("the store", error) from error
         captured.keep(self.store.objects)
 
     def append_state(
@@ -231,20 +238,14 @@ class Engine:
             pack.finish()
         except OSError as error:
             pack.abandon()
-            raise RewindError(
-                f"the store could not be written: {error.strerror}",
-                hint="nothing was saved; earlier checkpoints are as they were",
-            ) from error
+            raise _not_written("the store", error) from error
         except BaseException:
             pack.abandon()
             raise
         try:
             record = self.ledger.publish(commit, facts, before=before)
         except OSError as error:
-            raise RewindError(
-                f"the ledger could not be written: {error.strerror}",
-                hint="nothing was saved; earlier checkpoints are as they were",
-            ) from error
+            raise _not_written("the ledger", error) from error
         self.store.objects.refresh()
         return record
 
@@ -387,6 +388,11 @@ class Engine:
 
 def new_id() -> str:
     return "c" + os.urandom(8).hex()
+
+
+def _not_written(what: str, error: OSError) -> RewindError:
+    return RewindError(f"{what} could not be written: {error.strerror}",
+                       hint="nothing was changed; earlier checkpoints are as they were")
 
 
 def _stamp(op: str, now_ns: int) -> dict[str, object]:

@@ -56,11 +56,6 @@ def quick_check(engine: Engine) -> list[str]:
         engine.ledger.records()
     except (RewindError, ValueError) as error:
         problems.append(str(error))
-    for name in os.listdir(engine.store.objects.pack_dir):
-        if name.endswith(b".pack") and engine.store.mode != "repo":
-            index = os.path.join(engine.store.objects.pack_dir, name[:-5] + b".idx")
-            if not os.path.exists(index):
-                problems.append(f"pack {os.fsdecode(name)} has no index")
     return problems
 
 
@@ -148,7 +143,8 @@ def repair(engine: Engine, found: Diagnosis) -> None:
     """Mend what can be mended without losing anything: nothing is deleted, only set aside."""
     lay_out_again(engine.store)
     found.mended.append("the store's skeleton was checked")
-    lost = salvage(engine.store)
+    with engine.alone():
+        lost = salvage(engine.store)
     if lost:
         found.mended.append(f"{lost} damaged packs were set aside and what is whole in them kept")
     if engine.journal.exists():

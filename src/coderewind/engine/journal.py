@@ -24,7 +24,9 @@ class Interrupted:
         self.record = str(data.get("record", ""))
         self.target = str(data.get("target", ""))
         self.stage = os.fsencode(str(data.get("stage", "")))
-        self.index = str(data.get("index", ""))
+        # What to put back into the user's index; None when it is to be left alone.
+        index = data.get("index")
+        self.index = index if isinstance(index, str) else None
         paths = data.get("paths")
         self.paths = tuple(str(path) for path in paths) if isinstance(paths, list) else ()
 

@@ -153,7 +153,8 @@ def undo_restore(engine: Engine) -> Outcome:
         raise RewindError("there is no restore to take back", hint="rewind list")
     move = moves[-1]
     data: dict[str, object] = {"target": move.record.id, "cursor": move.before.cursor}
-    return _move(engine, ops.UNDO_RESTORE, timeline.by_id[move.record.id], data)
+    return _move(engine, ops.UNDO_RESTORE, timeline.by_id[move.record.id], data,
+                 index=move.record.data.get("index") is True)
 
 
 def _move(
@@ -164,18 +165,25 @@ def _move(
     *,
     paths: tuple[bytes, ...] = (),
     index: bool = False,
+    rescue: Checkpoint | None = None,
 ) -> Outcome:
-    """Make the worktree as `checkpoint` holds it, and record the move with its rescue."""
+    """Make the worktree as `checkpoint` holds it, and record the move with its rescue.
+
+    A file that somebody changes between the rescue and its replacement starts it over. What was
+    half done by then is finished under the first rescue: one undo-restore takes it all back.
+    """
     left_out = engine.coverage_of(checkpoint)
+    if index:
+        data["index"] = True
     with engine.shared(), engine.lock() as lock:
         engine.journal.clear_stage()
         for attempt in range(_TRIES):
             prepared = prepare(engine, lock.now_ns, checkpoint, left_out, paths)
             _refuse_if_blocked(prepared.plan)
             record = _record_move(engine, op, checkpoint, data, prepared, lock.now_ns)
-            rescue = Checkpoint(record, engine.workspace.name)
+            rescue = rescue or Checkpoint(record, engine.workspace.name)
             try:
-                _apply(engine, prepared.plan, record, checkpoint, index=index)
+                _apply(engine, prepared.plan, rescue.id, checkpoint, index=index)
                 break
             except Moved as moved:
                 if attempt == _TRIES - 1:
@@ -183,7 +191,11 @@ def _move(
                         f"{moved} keeps changing while it is restored",
                         hint="stop the program that writes it; rewind restore --continue goes on",
                     ) from None
-                _abandon(engine, record, lock.now_ns)
+                if moved.half_way:
+                    data = _going_on(record, rescue.id)
+                elif "continues" not in data:
+                    _abandon(engine, record, lock.now_ns)
+                    rescue = None
         _verify(engine, lock.now_ns, checkpoint, left_out, prepared.plan)
         engine.journal.end()
     return Outcome(prepared.plan, rescue, checkpoint)
@@ -222,7 +234,7 @@ def _record_move(
 
 
 def _apply(
-    engine: Engine, plan: Plan, record: Record, checkpoint: Checkpoint, *, index: bool
+    engine: Engine, plan: Plan, rescue: str, checkpoint: Checkpoint, *, index: bool
 ) -> None:
     """Stage, journal, change. RewindError before the journal means that nothing was touched."""
     private = engine.store.private_dir(engine.workspace.name)
@@ -235,17 +247,17 @@ def _apply(
         except OSError as error:
             raise RewindError(f"the restore could not be prepared: {error.strerror}",
                               hint="nothing was changed") from error
-        engine.journal.begin(
-            {
-                "record": record.id,
-                "target": checkpoint.snapshot,
-                "coverage": checkpoint.coverage,
-                "stage": to_text(stage),
-                "paths": [to_text(path) for path in plan.paths],
-                "index": checkpoint.staged if index else None,
-            }
-        )
         try:
+            engine.journal.begin(
+                {
+                    "record": rescue,
+                    "target": checkpoint.snapshot,
+                    "coverage": checkpoint.coverage,
+                    "stage": to_text(stage),
+                    "paths": [to_text(path) for path in plan.paths],
+                    "index": checkpoint.staged if index else None,
+                }
+            )
             progress = engine.progress
             writer.apply(plan, (lambda n, _: progress("restored", n)) if progress else None)
             if index:
@@ -302,16 +314,17 @@ def resume(engine: Engine) -> Outcome:
     if record is None:
         raise RewindError("the interrupted restore is not in the ledger",
                           hint="rewind doctor --repair")
-    checkpoint = next((cp for cp in timeline.checkpoints
-                       if cp.snapshot == interrupted.target), None)
-    if checkpoint is None:
-        raise RewindError("the target of the interrupted restore is gone", hint="rewind list")
-    data: dict[str, object] = {"target": checkpoint.id}
-    if interrupted.paths:
-        data["paths"] = list(interrupted.paths)
-    return _move(engine, ops.RESTORE, checkpoint, data,
+    checkpoint = engine.resolve(record.text("target"))
+    return _move(engine, record.op, checkpoint, _going_on(record, record.id),
                  paths=tuple(to_bytes(path) for path in interrupted.paths),
-                 index=interrupted.index != "None")
+                 index=interrupted.index is not None, rescue=timeline.by_id.get(record.id))
+
+
+def _going_on(record: Record, first: str) -> dict[str, object]:
+    """The facts of a move that finishes the one that `record` began."""
+    facts: dict[str, object] = {"target": record.text("target"), "cursor": record.text("cursor"),
+                                "continues": first}
+    return facts | {key: record.data[key] for key in ("paths", "index") if key in record.data}
 
 
 def abort(engine: Engine) -> Outcome:
@@ -323,6 +336,5 @@ def abort(engine: Engine) -> Outcome:
     rescue = timeline.by_id.get(interrupted.record)
     if rescue is None:
         raise RewindError("the rescue of the interrupted restore is gone", hint="rewind list")
-    outcome = _move(engine, ops.UNDO_RESTORE, rescue,
-                    {"target": rescue.id, "cursor": rescue.parent})
-    return outcome
+    return _move(engine, ops.UNDO_RESTORE, rescue,
+                 {"target": rescue.id, "cursor": rescue.parent})

@@ -17,8 +17,8 @@ from coderewind.model import records as ops
 from coderewind.model.records import Checkpoint, Record
 from coderewind.store.git import Git
 from coderewind.store.home import Store
-from coderewind.store.lock import Lock
 from coderewind.store.pack import PackWriter
+from coderewind.store.salvage import sweep
 from coderewind.timeline.build import Timeline
 
 PACKS_BEFORE_COMPACTION = 50  # git's own gc.autoPackLimit
@@ -53,7 +53,7 @@ def prune(
     """
     result = Pruned()
     result.before = disk_usage(engine.store.git_dir)
-    with Lock(os.path.join(engine.store.home, b"gc.lock")), engine.lock() as lock:
+    with engine.alone(), engine.lock() as lock:
         timeline = engine.timeline()
         doomed = _doomed(engine, timeline, settings, keep, protect)
         if doomed:
@@ -197,6 +197,7 @@ def compact(store: Store, *, everything: bool) -> None:
 
     In mode `repo` the objects are the repository's, and so is the work: its own gc does it.
     """
+    sweep(store)
     if store.mode == "repo":
         return
     store.objects.close()
@@ -222,7 +223,7 @@ def compact_if_many(engine: Engine) -> bool:
     if packs <= PACKS_BEFORE_COMPACTION or engine.store.mode == "repo":
         return False
     try:
-        with Lock(os.path.join(engine.store.home, b"gc.lock"), patience=0):
+        with engine.alone(patience=0):
             compact(engine.store, everything=False)
     except RewindError:
         return False

@@ -347,7 +347,7 @@ class _Capture:
                 folder = folders[path]
                 tree = self._tree(path, folder)
                 if tree != folder[TREE] or (not path and not self.state.tree):
-                    folders[path] = (*folder[:TREE], tree, folder[ODD])  # type: ignore[assignment]
+                    folders[path] = (*folder[:TREE], tree, folder[ODD])
                     if path:
                         up = path.rpartition(b"/")[0]
                         levels.setdefault(depth - 1, set()).add(up)
@@ -459,7 +459,7 @@ class _Capture:
         if not self.state.folders:
             return True
         changed = {name for name, _, _ in self.state.packs} & {n for n, _, _ in signature}
-        same = dict((n, (s, m)) for n, s, m in signature)
+        same = {n: (s, m) for n, s, m in signature}
         rewritten = any(same[n] != (s, m) for n, s, m in self.state.packs if n in changed)
         vanished = len(changed) < len(self.state.packs)
         if not rewritten and not vanished:

@@ -22,14 +22,16 @@ MODES = ("global", "project", "repo")
 FORMAT = 1
 
 # Bytes go in as they are, whatever any .gitattributes says: info/attributes outranks them all.
-_ATTRIBUTES = b"* -text -eol -crlf -filter -ident -working-tree-encoding -export-subst -export-ignore\n"
+_ATTRIBUTES = (
+    b"* -text -eol -crlf -filter -ident -working-tree-encoding -export-subst -export-ignore\n"
+)
 
 # Names and contents that git's fsck frowns upon are a user's files here, to be kept as they are.
 _TOLERATED = (
-    "hasDot hasDotdot hasDotgit gitmodulesBlob gitmodulesLarge gitmodulesName gitmodulesParse "
-    "gitmodulesUrl gitmodulesPath gitmodulesUpdate gitmodulesSymlink gitignoreSymlink "
-    "gitattributesSymlink mailmapSymlink"
-).split()
+    *("hasDot", "hasDotdot", "hasDotgit", "gitmodulesBlob", "gitmodulesLarge", "gitmodulesName"),
+    *("gitmodulesParse", "gitmodulesUrl", "gitmodulesPath", "gitmodulesUpdate"),
+    *("gitmodulesSymlink", "gitignoreSymlink", "gitattributesSymlink", "mailmapSymlink"),
+)
 
 
 def rewind_home() -> bytes:
@@ -264,7 +266,7 @@ def _rebuild_empty(store: Store) -> bool:
 
 
 def _moved_here(storage: bytes, workspace: Workspace) -> Store | None:
-    """A store whose worktree is gone from its old place and is, by inode and file times, this one."""
+    """A store whose worktree left its old place and is, by inode and file times, this one."""
     try:
         homes = [entry.path for entry in os.scandir(storage) if entry.is_dir(follow_symlinks=False)]
     except OSError:

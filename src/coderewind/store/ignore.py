@@ -31,7 +31,7 @@ class Vanished(Exception):
 
 
 class Rules:
-    """What git ignores in one repository, or in a plain folder, where .gitignore files count too."""
+    """What git ignores in a repository, or in a plain folder: .gitignore files count there too."""
 
     def __init__(self, workspace: Workspace, scratch: bytes) -> None:
         self._workspace = workspace

@@ -1,4 +1,4 @@
-"""Write git packs: every capture adds its objects as one pack, with one fsync each for pack and index.
+"""Write git packs: every capture adds its objects as one pack, and syncs pack and index once.
 
 Loose objects would cost a file, an fsync and a 4 KiB block for every tree and blob, and git's
 own `add` a process. A pack becomes visible to readers only when its index is renamed into
@@ -143,13 +143,12 @@ class PackWriter:
             self._temp = os.path.join(self._dir, b"tmp_rewind_" + os.urandom(8).hex().encode())
             self._fd = os.open(self._temp, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             os.fchmod(self._fd, 0o600)
-        view = memoryview(self._buffer)
+        buffer, self._buffer = self._buffer, bytearray()
+        view = memoryview(buffer)
         while view:
             written = os.write(self._fd, view)
             self._flushed += written
             view = view[written:]
-        view.release()
-        self._buffer = bytearray()
 
     def _truncate(self, offset: int) -> None:
         if offset >= self._flushed:
@@ -190,7 +189,8 @@ class PackWriter:
         for byte in range(256):
             total += fanout[byte]
             fanout[byte] = total
-        small, large = [], []
+        small: list[int] = []
+        large: list[int] = []
         for oid in oids:
             offset = self._entries[oid][1]
             if offset < 1 << 31:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 
 from coderewind.store.git import Git, GitError
 from coderewind.store.home import Store, make_private
 from coderewind.store.objects import DamagedObject, Objects, PackIndex
 from coderewind.store.pack import BLOB, COMMIT, TREE, PackWriter
 
+# What write_durably and PackWriter leave behind when they are killed.
+_LEFT_OVER = re.compile(rb"\.tmp[0-9a-f]{8}$|^tmp_rewind_[0-9a-f]{16}$")
 _KINDS = {b"commit": COMMIT, b"tree": TREE, b"blob": BLOB}
 
 
@@ -19,11 +22,43 @@ def salvage(store: Store) -> int:
     """
     if store.mode == "repo":
         return 0  # the packs are the user's
+    sweep(store)
     damaged = [name for name in _packs(store) if not _is_whole(store, name)]
     for name in damaged:
         _rescue(store, name)
     store.objects.refresh()
     return len(damaged)
+
+
+def sweep(store: Store) -> None:
+    """Clear up after killed processes; the caller keeps all others away from the store.
+
+    A pack that lost its index, or never got one, gets it now: what nobody needs of it goes with
+    the next compaction.
+    """
+    folders = [store.git_dir, os.path.join(store.git_dir, b"refs/heads"), store.home]
+    if store.mode != "repo":
+        folders.append(store.objects.pack_dir)
+    for worktree in _listed(os.path.join(store.home, b"worktrees")):
+        folders.append(os.path.join(store.home, b"worktrees", worktree))
+    for folder in folders:
+        for name in _listed(folder):
+            if _LEFT_OVER.search(name):
+                os.unlink(os.path.join(folder, name))
+    if store.mode != "repo":
+        names = set(_listed(store.objects.pack_dir))
+        for name in sorted(names):
+            if name.endswith(b".keep"):  # of a compaction that was killed
+                os.unlink(os.path.join(store.objects.pack_dir, name))
+            elif name.endswith(b".pack") and name[:-5] + b".idx" not in names:
+                store.git.run("index-pack", os.path.join(store.objects.pack_dir, name), ok=(0, 128))
+
+
+def _listed(folder: bytes) -> list[bytes]:
+    try:
+        return os.listdir(folder)
+    except FileNotFoundError:
+        return []
 
 
 def _packs(store: Store) -> list[bytes]:

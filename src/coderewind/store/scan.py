@@ -232,7 +232,7 @@ class Scan:
                 self._progress(self._seen)
 
     def _lock_out(self, path: bytes) -> None:
-        """A captured folder that can no longer be read: it leaves the snapshot, said in coverage."""
+        """A captured folder that can no longer be read goes from the snapshot into coverage."""
         if not path:
             raise RewindError(
                 f"{to_text(self.root)} cannot be read", hint="nothing was saved; check its mode"
@@ -396,11 +396,10 @@ class Scan:
             if not ask and self.context_of(path).prefix not in indexes:
                 continue
             if draft is None:
-                draft = self._list(path)
+                self._list_all([path])
+                draft = self.drafts.get(path)
                 if draft is None:
-                    self.gone.add(path)
                     continue
-                self.drafts[path] = draft
             context = self.context_of(path)
             for name, (mode, reason) in draft.others.items():
                 if reason not in (why.IGNORED, why.FILTERED):
@@ -439,8 +438,8 @@ class Scan:
             undecided: dict[bytes, list[tuple[Draft, bytes]]] = {}
             for draft in pending:
                 context = self.context_of(draft.path)
-                names = [name for name, other in draft.others.items() if other[1] is _UNDECIDED]
-                undecided.setdefault(context.prefix, []).extend((draft, name) for name in names)
+                new = [name for name, other in draft.others.items() if other[1] is _UNDECIDED]
+                undecided.setdefault(context.prefix, []).extend((draft, name) for name in new)
             pending = []
             for prefix, names in undecided.items():
                 context = self.contexts[prefix]
@@ -450,9 +449,9 @@ class Scan:
                 with _Unblocked(self.root, self._rule_fifos()):
                     ignored = context.rules.ignored(paths)
                 for (draft, name), path in zip(names, paths, strict=True):
-                    new = self._decide(draft, name, context, path, ignored=path in ignored)
-                    if new is not None:
-                        pending.append(new)
+                    found = self._decide(draft, name, context, path, ignored=path in ignored)
+                    if found is not None:
+                        pending.append(found)
 
     def _rule_fifos(self) -> list[bytes]:
         """FIFOs named .gitignore: git would wait for ever for somebody to write into them."""
@@ -517,6 +516,8 @@ class Scan:
                 draft.others[name] = (mode, why.FILTERED)
                 return None
             new = self._list(path)
+        except _GONE:
+            return None
         except OSError as error:
             self._unreachable(draft, name, error)
             return None
@@ -542,8 +543,7 @@ class Scan:
         mapped: list[tuple[int, int, bytes]] = []
         for path, read_ns in self.state.young.items():
             folder, _, name = path.rpartition(b"/")
-            draft = self.drafts.get(folder)
-            if draft is not None and (name not in draft.files or not draft.files[name][1]):
+            if not self._is_unread(folder, name):
                 continue
             try:
                 st = os.lstat(self.root + b"/" + path)
@@ -559,6 +559,14 @@ class Scan:
             if budget < 0:
                 break
             self.reread.append(path)
+
+    def _is_unread(self, folder: bytes, name: bytes) -> bool:
+        """Whether this is a captured file that nobody is going to read anyway."""
+        draft = self.drafts.get(folder)
+        if draft is not None:
+            return name in draft.files and draft.files[name][1] != b""
+        known = self.state.folders.get(folder)
+        return known is not None and folder not in self.gone and name in names_of(known)
 
     def _folder_sig(self, st: os.stat_result) -> bytes:
         return b"" if is_racy(st, self.now_ns) else signature(st)

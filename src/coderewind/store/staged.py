@@ -105,8 +105,10 @@ def restore_staged(store: Store, workspace: Workspace, tree: str) -> None:
     try:
         fd = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except FileExistsError:
-        raise RewindError("the index is locked by another git process",
-                          hint="files are restored; run again with --index when it is done") from None
+        raise RewindError(
+            "the index is locked by another git process",
+            hint="files are restored; run again with --index when it is done",
+        ) from None
     os.close(fd)
     building = index + b".rewind"
     try:

@@ -88,19 +88,28 @@ class State:
         self.staged: tuple[bytes, str] = (b"", "")
 
     def save(self, path: bytes) -> None:
-        """Replace the file. Not fsynced: a torn one is recognised and costs a full capture."""
+        """Replace the file. Not fsynced: a torn one is recognised and costs a full capture.
+
+        Where it cannot be written, the older one stays: it costs time, not data.
+        """
         fields = tuple(getattr(self, name) for name in self.__slots__)
         body = marshal.dumps(fields)
         temp = path + b".new"
-        fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
-            os.fchmod(fd, 0o600)
-            view = memoryview(_MAGIC + zlib.crc32(body).to_bytes(4, "big") + body)
-            while view:
-                view = view[os.write(fd, view) :]
-        finally:
-            os.close(fd)
-        os.replace(temp, path)
+            fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            try:
+                os.fchmod(fd, 0o600)
+                view = memoryview(_MAGIC + zlib.crc32(body).to_bytes(4, "big") + body)
+                while view:
+                    view = view[os.write(fd, view) :]
+            finally:
+                os.close(fd)
+            os.replace(temp, path)
+        except OSError:
+            try:
+                os.unlink(temp)
+            except OSError:
+                pass
 
     @classmethod
     def load(cls, path: bytes) -> State:

@@ -34,7 +34,7 @@ class Workspace:
 
     @property
     def key(self) -> bytes:
-        """What a store is found by: the same for all linked worktrees, and before and after `git init`."""
+        """What a store is found by: one for all linked worktrees, before and after `git init`."""
         if self.common_dir is None:
             return self.root
         parent, base = os.path.split(self.common_dir)

@@ -32,11 +32,11 @@ _CHUNK = 1 << 20
 
 
 class Moved(Exception):
-    """Something changed between the rescue and its replacement; nothing of it was touched."""
+    """Something changed between the rescue and its replacement; it was not touched."""
 
     def __init__(self, path: bytes) -> None:
         super().__init__(to_text(path))
-        self.path = path
+        self.half_way = False  # whether other steps were done already
 
 
 class Writer:
@@ -89,7 +89,11 @@ class Writer:
         for step in ordered:
             self._check(step)
         for number, step in enumerate(ordered):
-            self._one(step)
+            try:
+                self._one(step)
+            except Moved as moved:
+                moved.half_way = number > 0
+                raise
             if progress:
                 progress(number + 1, len(ordered))
         self._close_up()

@@ -65,6 +65,7 @@ class Timeline:
         self.records = records
         self.position = Position()
         self._restores: dict[str, Record] = {}
+        self._moves: dict[str, Move] = {}
         for record in records:
             self._replay(record, worktree)
         self.checkpoints = sorted(self.by_id.values(), key=lambda cp: cp.number, reverse=True)
@@ -127,41 +128,34 @@ class Timeline:
             _rename(target, record)
 
     def _move(self, record: Record) -> None:
-        before = self.position
+        """Replay a move; one that finishes an interrupted move counts as that move itself."""
+        first = self._moves.get(record.text("continues")) or Move(record, self.position)
+        self._moves[record.id] = self._moves[first.record.id] = first
+        start, begun = first.before, first.record.id
         target = record.text("target")
-        moves = (*before.moves, Move(record, before))
+        moves = (*start.moves, first)
         if record.op == RESTORE:
-            self._restores[record.id] = record
+            self._restores[begun] = record
             standing = "" if record.texts("paths") else target
-            self.position = Position(record.id, standing, (), moves)
+            self.position = Position(begun, standing, (), moves)
         elif record.op == UNDO:
-            self.position = Position(
-                record.text("cursor"), target, (*before.redo, record.id), moves
-            )
+            self.position = Position(record.text("cursor"), target, (*start.redo, begun), moves)
         elif record.op == REDO:
-            self.position = Position(record.text("cursor"), target, before.redo[:-1], moves)
-        else:
-            self._take_back(record, target)
+            self.position = Position(record.text("cursor"), target, start.redo[:-1], moves)
+        elif target in self._moves:
+            self._take_back(self._moves[target], begun)
 
-    def _take_back(self, record: Record, target: str) -> None:
+    def _take_back(self, move: Move, rescue: str) -> None:
         """undo-restore: the position from before the move that is taken back."""
-        now = self.position
-        move = next((m for m in now.moves if m.record.id == target), None)
-        if move is None:
-            return
         was = move.before
         stood = self.by_id.get(was.standing)
         same = stood is not None and stood.snapshot == move.record.text("snapshot")
-        self.position = Position(
-            was.cursor,
-            was.standing if same else target,
-            (*was.redo, record.id),
-            tuple(m for m in now.moves if m is not move),
-        )
+        standing = was.standing if same else move.record.id
+        self.position = Position(was.cursor, standing, (*was.redo, rescue), was.moves)
 
     def _abort(self, record: Record) -> None:
-        target = record.text("target")
-        move = next((m for m in self.position.moves if m.record.id == target), None)
+        """A move that changed nothing."""
+        move = self._moves.get(record.text("target"))
         if move is not None:
             self.position = move.before
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from coderewind.hooks.payload import Call
 
 _SHORT = 60
+_PROMPT = 32  # so that what was done is seen, too
 _LONGEST_LABEL = 300
 _SHELLS = ("Bash", "Execute", "PowerShell")
 _PATHS = ("file_path", "notebook_path", "path")
@@ -29,7 +30,7 @@ def call_words(call: Call) -> str:
 
 def turn_words(prompt: str, tools: list[str]) -> str:
     """A turn: its prompt's first words, and what was done."""
-    said = f'"{_clip(prompt)}"' if prompt.strip() else ""
+    said = f'"{_clip(prompt, _PROMPT)}"' if prompt.strip() else ""
     done = ", ".join(_merged(tools))
     label = f"{said} → {done}" if said and done else said or done
     return label if len(label) <= _LONGEST_LABEL else label[: _LONGEST_LABEL - 1] + "…"
@@ -55,6 +56,6 @@ def _patched(given: dict[str, object]) -> list[str]:
     return names
 
 
-def _clip(text: str) -> str:
+def _clip(text: str, most: int = _SHORT) -> str:
     words = " ".join(text[:1000].split())
-    return words if len(words) <= _SHORT else words[: _SHORT - 1] + "…"
+    return words if len(words) <= most else words[: most - 1] + "…"

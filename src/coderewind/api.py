@@ -14,7 +14,7 @@ from coderewind.wiring import open_engine
 
 
 class Rewind:
-    """One protected folder.
+    """One protected folder; a context manager that closes it.
 
     Every method may raise RewindError, which says in one line what is wrong and what to do.
     """
@@ -26,6 +26,16 @@ class Rewind:
     def open(cls, path: str | os.PathLike[str] = ".", *, create: bool = True) -> Rewind:
         """Open the worktree around `path`; its store is made when there is none."""
         return cls(open_engine(os.fsencode(path), create=create))
+
+    def close(self) -> None:
+        """End the git processes that read the store; the next call starts them again."""
+        self.engine.store.objects.close()
+
+    def __enter__(self) -> Rewind:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
 
     @property
     def root(self) -> str:

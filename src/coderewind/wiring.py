@@ -55,8 +55,8 @@ def make_store(workspace: Workspace, mode: str | None, *, force: bool = False) -
     refuse_home(workspace.root, force=force)
     if mode is None:
         mode = configuration.load(None).text("storage.mode")
-    if mode == "repo" and workspace.common_dir is None:
-        mode = "global"
+        if mode == "repo" and workspace.common_dir is None:
+            mode = "global"  # a wish for repositories; this folder is none
     store = home.create(workspace, mode)
     seed(store, workspace)
     return store

@@ -68,7 +68,7 @@ def test_the_old_session_stays_as_it_is(room: Room) -> None:
 
 def test_undo_restore_goes_back_to_files_and_session(room: Room) -> None:
     _, trees = four_turns(room)
-    end = [cp for cp in room.checkpoints() if cp["kind"] == "after"][0]
+    end = next(cp for cp in room.checkpoints() if cp["kind"] == "after")
     room.json("restore", str(end["number"]), "--yes")
     assert room.tree() == trees[1]
 
@@ -92,7 +92,7 @@ def test_the_archive_serves_when_the_agent_has_deleted_its_file(room: Room) -> N
 
 def test_conversation_only_leaves_the_files(room: Room) -> None:
     _, trees = four_turns(room)
-    end = [cp for cp in room.checkpoints() if cp["kind"] == "after"][0]
+    end = next(cp for cp in room.checkpoints() if cp["kind"] == "after")
 
     done = room.json("restore", str(end["number"]), "--context-only", "--yes")
 
@@ -104,7 +104,7 @@ def test_conversation_only_leaves_the_files(room: Room) -> None:
 
 def test_files_only_leaves_the_conversation(room: Room) -> None:
     _, trees = four_turns(room)
-    end = [cp for cp in room.checkpoints() if cp["kind"] == "after"][0]
+    end = next(cp for cp in room.checkpoints() if cp["kind"] == "after")
 
     done = room.json("restore", str(end["number"]), "--code-only", "--yes")
 

@@ -283,4 +283,5 @@ def coverage(answer: Answer) -> dict[bytes, str]:
 def rescue_of(answer: Answer) -> str:
     """The id of the checkpoint taken just before a restore."""
     rescue = answer["rescue"]
-    return str(rescue["id"] if isinstance(rescue, dict) else rescue)
+    assert isinstance(rescue, str), str(answer)
+    return rescue

@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 
 import pytest
 
@@ -218,3 +219,62 @@ def test_names_do_not_drive_the_terminal(either: Box) -> None:
         out, error = process.communicate(timeout=60)
         assert process.returncode == 0, error
         assert b"\x1b[31m" not in out, words
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("filters.directories", "a/b"),
+        ("filters.maxFileBytes", "-1"),
+        ("filters.maxFileBytes", "many"),
+        ("tier", "nonsense"),
+        ("autoInit", "maybe"),
+        ("filters", "1"),
+        ("nonsense", "1"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_refused_and_not_written(
+    plain: Box, key: str, value: str
+) -> None:
+    answer = plain.rewind("config", "--", key, value, ok=False)
+
+    assert answer.code == 2, str(answer)
+    assert key in answer.said
+    assert plain.rewind("config")["tier"]["source"] == "default"
+
+
+def test_status_knows_where_a_restore_put_the_folder(plain: Box) -> None:
+    first = plain.save()
+    plain.write("a.txt", "changed\n")
+    plain.save()
+    time.sleep(1.1)  # in another second the same files must still be the same snapshot
+
+    plain.restore(first)
+
+    status = plain.rewind("status")
+    assert status["changed"] is False
+    assert status["standing"]["id"] == first
+
+
+def test_the_same_files_are_the_same_snapshot_however_they_came(plain: Box) -> None:
+    one = plain.rewind("save")
+    plain.write("a.txt", "changed\n")
+    plain.save()
+    time.sleep(1.1)
+    plain.write("a.txt", "a\n")
+
+    again = plain.rewind("save")
+
+    assert again["snapshot"] == one["snapshot"]
+    assert again["files"] == 1
+    assert again["reused"] is False, "one file differs from the newest checkpoint"
+
+
+def test_a_save_after_a_look_says_what_changed(plain: Box) -> None:
+    plain.save()
+    plain.write("a.txt", "changed\n")
+    plain.rewind("status")
+
+    answer = plain.rewind("save")
+
+    assert (answer["files"], answer["reused"]) == (1, False)

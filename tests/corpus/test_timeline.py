@@ -1,5 +1,8 @@
 """Going back and forth: undo, redo, undo-restore, labels, pins, selectors, retention."""
 
+import os
+import time
+
 import pytest
 
 from .box import Box, rescue_of
@@ -579,3 +582,31 @@ def test_retention_frees_space(either: Box) -> None:
     either.rewind("gc", "--keep", "1")
 
     assert size() < before - 300_000
+
+
+def test_a_state_that_comes_back_is_recognised(either: Box) -> None:
+    """Made again by hand, and later than within the same second."""
+    one, _ = _states(either, "1", "2")
+    time.sleep(1.1)
+    either.write("a.txt", "1")
+
+    assert [item["id"] for item in either.checkpoints() if item["current"]] == [one]
+    three = either.save()
+    snapshots = {item["id"]: item["snapshot"] for item in either.checkpoints()}
+    assert snapshots[one] == snapshots[three]
+
+
+def test_list_marks_nothing_after_an_unsaved_edit(either: Box) -> None:
+    _states(either, "1", "2")
+    either.write("a.txt", "unsaved")
+
+    assert not any(item["current"] for item in either.checkpoints())
+
+
+def test_undo_takes_back_a_change_of_modes_alone(either: Box) -> None:
+    _states(either, "1", "2")
+    os.chmod(either.path("a.txt"), 0o600)
+    either.save()
+    either.rewind("undo")
+
+    assert (_now(either), either.mode("a.txt")) == ("2", 0o644)

@@ -14,7 +14,9 @@ from coderewind.cli.app import App, command
 def completion(app: App, *, shell: str) -> None:
     """Print the completion script of a shell.
 
-    bash: eval "$(rewind completion bash)" in ~/.bashrc; zsh: the same in ~/.zshrc;
+    \b
+    bash: in ~/.bashrc  eval "$(rewind completion bash)"
+    zsh:  in ~/.zshrc   eval "$(rewind completion zsh)"
     fish: rewind completion fish > ~/.config/fish/completions/rewind.fish
     """
     from coderewind.cli.top import rewind

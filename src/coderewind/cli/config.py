@@ -25,14 +25,14 @@ from coderewind.wiring import find_workspace
 @click.argument("value", required=False)
 @click.option("--tier", type=click.Choice(settings.TIERS), help="Short for: config tier NAME.")
 @click.option("--project", is_flag=True, help="Set it for this folder only.")
-@click.option("--unset", is_flag=True, help="Take KEY out of the file.")
+@click.option("--unset", is_flag=True, help="Take KEY out of the file, so that its default holds.")
 @click.option("--register-hooks", "register", is_flag=True, help="Connect agents.")
 @click.option("--unregister-hooks", "unregister", is_flag=True, help="Disconnect agents.")
 @click.option("--agents", metavar="NAMES", help="Which: claude,droid or all (the default).")
 @click.option("--scope", type=click.Choice(connect.SCOPES), default="user",
               help="In the user's settings, or in this folder's (Claude Code only).")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--schema", "as_schema", is_flag=True, help="Print the JSON Schema.")
+@click.option("--schema", "as_schema", is_flag=True, help="Print the JSON Schema of the files.")
 @command
 def config(
     app: App,
@@ -49,9 +49,9 @@ def config(
     yes: bool,
     as_schema: bool,
 ) -> None:
-    """Show the settings and where each comes from, or set one.
+    """Show the settings and their sources, or set one.
 
-    Settings are kept in ~/.rewind/config.json, and with --project in the folder's store.
+    They are kept in ~/.rewind/config.json, and with --project for this folder alone.
     """
     if as_schema:
         click.echo(json.dumps(settings.schema(), indent=2))
@@ -150,7 +150,10 @@ def _show_all(app: App, store: Store | None) -> None:
 @click.command()
 @command
 def validate(app: App) -> None:
-    """Check the configuration files; each problem is named with its file and key."""
+    """Check the configuration files.
+
+    Each problem is named with its file and key.
+    """
     store = _store(app)
     problems = []
     checked = []
@@ -167,7 +170,9 @@ def validate(app: App) -> None:
     def show() -> None:
         for path in checked:
             click.echo(f"checked {path}")
-        if not problems:
+        if not checked:
+            click.echo("there are no configuration files: the defaults hold")
+        elif not problems:
             click.echo("the configuration is valid")
 
     app.out(data, show)

@@ -25,7 +25,10 @@ _DISASTER = "rm -rf lib && echo 'import jwt' > app.py && touch debug.log"
 @click.command()
 @command
 def demo(app: App) -> None:
-    """Make a small project in a scratch folder, destroy it by shell, and put it back."""
+    """See it work on a small project in a scratch folder.
+
+    The project is destroyed by shell commands and put back; your own files are not touched.
+    """
     scratch = os.path.realpath(tempfile.mkdtemp(prefix="rewind-demo-"))
     before_home = os.environ.get("REWIND_HOME")
     os.environ["REWIND_HOME"] = os.path.join(scratch, "home")

@@ -33,9 +33,10 @@ class _PathsAfterDashes(click.Command):
 @click.option("--patch", is_flag=True, help="The changes themselves (the default).")
 @command
 def diff(app: App, *, a: str | None, b: str | None, stat: bool, patch: bool) -> None:
-    """Show what differs between A and B, between A and now, or between the last checkpoint and now.
+    """Show what differs between two checkpoints, or one and now.
 
-    Paths may follow after --.
+    Between A and B; with A alone between A and now; with neither between the last checkpoint and
+    now. To see only some files, name them after --.
     """
     engine = app.engine()
     paths = click.get_current_context().meta.get("coderewind.paths", [])

@@ -13,7 +13,7 @@ from coderewind.engine import health
 @click.option("--repair", is_flag=True, help="Mend what can be mended; nothing is deleted.")
 @command
 def doctor(app: App, *, repair: bool) -> None:
-    """Read every object of every checkpoint and say what is damaged."""
+    """Read every object of every checkpoint and find damage."""
     engine = app.engine()
     found = health.diagnose(engine)
     if repair and found.problems:

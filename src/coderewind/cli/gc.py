@@ -10,18 +10,21 @@ from coderewind.engine import retention, settings
 
 @click.command()
 @click.option("--keep", type=click.IntRange(min=0), metavar="N",
-              help="Keep the newest N, whatever the configuration says.")
+              help="Keep the newest N, whatever the settings say.")
 @command
 def gc(app: App, *, keep: int | None) -> None:
-    """Apply retention, compact the store, and say what was freed.
+    """Drop old checkpoints and compact the store.
 
-    Pinned checkpoints, the newest, and the states that undo and redo need always stay.
+    Which are old, the settings retention.* say (by default none), or --keep. Pinned checkpoints,
+    the newest, and the states that undo and redo need always stay.
     """
     engine = app.engine()
     result = retention.prune(engine, settings.load(engine.store), keep=keep)
 
     def show() -> None:
         click.echo(f"{plural(len(result.dropped), 'checkpoint')} dropped, {result.kept} kept")
+        if keep is not None and result.kept > keep:
+            click.echo("  pinned ones, the newest, and what undo and redo need always stay")
         click.echo(f"{size_words(result.before)} before, {size_words(result.after)} now")
 
     app.out(result.as_json(), show)

@@ -16,8 +16,9 @@ from coderewind.wiring import find_workspace, make_store, refuse_home
 
 
 @click.command()
-@click.option("--mode", type=click.Choice(home.MODES), help="Where the store goes.")
-@click.option("--agents", "agents", metavar="NAMES",
+@click.option("--mode", type=click.Choice(home.MODES),
+              help="Where the store goes: ~/.rewind, this folder, or its .git.")
+@click.option("--agents", metavar="NAMES",
               help="Connect these agents: claude,droid, all or none. Without it: asks.")
 @click.option("--yes", is_flag=True, help="Do not ask anything.")
 @click.option("--force", is_flag=True, help="Protect even / or the home folder.")
@@ -25,10 +26,10 @@ from coderewind.wiring import find_workspace, make_store, refuse_home
 def init(
     app: App, *, mode: str | None, agents: str | None, yes: bool, force: bool
 ) -> None:
-    """Protect this folder: make its store and take the first checkpoint; connect agents.
+    """Protect this folder and take the first checkpoint.
 
-    Agents are connected for all folders: from then on each of their turns is a checkpoint.
-    Running it again changes nothing but says where things are.
+    Says where the store is and what it does not hold. Agents that are connected make a
+    checkpoint of each turn, in every folder. Running it again changes nothing.
     """
     names = choose(app, agents, yes=yes)
     workspace = find_workspace(app.directory)

@@ -13,7 +13,7 @@ from coderewind.cli.app import App, command
 @click.option("--message", "-m", metavar="TEXT", help="The label, also with a leading dash.")
 @command
 def label(app: App, *, checkpoint: str, text: str | None, message: str | None) -> None:
-    """Name a checkpoint; an empty TEXT takes the name away."""
+    """Name a checkpoint; an empty TEXT takes its name away."""
     if (text is None) == (message is None):
         raise click.UsageError("give TEXT or --message")
     engine = app.engine()
@@ -27,7 +27,7 @@ def label(app: App, *, checkpoint: str, text: str | None, message: str | None) -
 @click.argument("checkpoint", metavar="CP")
 @command
 def pin(app: App, *, checkpoint: str) -> None:
-    """Protect a checkpoint from retention."""
+    """Keep a checkpoint for ever, whatever `rewind gc` drops."""
     _set_pin(app, checkpoint, on=True)
 
 
@@ -35,7 +35,7 @@ def pin(app: App, *, checkpoint: str) -> None:
 @click.argument("checkpoint", metavar="CP")
 @command
 def unpin(app: App, *, checkpoint: str) -> None:
-    """Leave a checkpoint to retention again."""
+    """Let `rewind gc` drop a pinned checkpoint again."""
     _set_pin(app, checkpoint, on=False)
 
 

@@ -6,23 +6,30 @@ import click
 
 from coderewind.cli.app import App, command
 from coderewind.cli.showing import checkpoint_line
+from coderewind.engine.engine import Engine
+from coderewind.errors import RewindError
+from coderewind.timeline.build import Timeline
 
 _DEFAULT = 30
+_PATIENCE = 0.5  # seconds; a list is wanted at once, also while something long is under way
 
 
 @click.command("list")
 @click.option("--all", "everything", is_flag=True,
-              help="All of them, of all worktrees of this repository.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N.")
+              help="All of them, of all linked worktrees of this repository.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Show at most N.")
 @command
 def list_(app: App, *, everything: bool, limit: int | None) -> None:
-    """List the checkpoints, newest first; → marks where the worktree was last seen to stand."""
+    """List the checkpoints, newest first.
+
+    → marks the one that the files are exactly like now, ★ what is pinned.
+    """
     engine = app.engine()
+    timelines = engine.all_timelines() if everything else [engine.timeline()]
+    _mark_current(engine, timelines[0])
+    found = [cp for timeline in timelines for cp in timeline.checkpoints]
     if everything:
-        found = [cp for timeline in engine.all_timelines() for cp in timeline.checkpoints]
         found.sort(key=lambda cp: cp.time, reverse=True)
-    else:
-        found = engine.timeline().checkpoints
     total = len(found)
     if limit is None and not everything and not app.as_json:
         limit = _DEFAULT
@@ -37,3 +44,11 @@ def list_(app: App, *, everything: bool, limit: int | None) -> None:
             click.echo(f"… {total - len(found)} older (rewind list --all)")
 
     app.out({"checkpoints": [cp.as_json() for cp in found]}, show)
+
+
+def _mark_current(engine: Engine, timeline: Timeline) -> None:
+    """Look at the files; when that cannot be done now, the mark stays where they were last seen."""
+    try:
+        engine.standing(timeline, engine.current_snapshot(_PATIENCE))
+    except RewindError:
+        return

@@ -14,6 +14,8 @@ from coderewind.errors import RewindError
 from coderewind.model.plan import Plan
 from coderewind.model.records import Checkpoint
 
+BACK = "undo-restore"
+
 
 @click.command()
 @click.argument("checkpoint", metavar="CP", required=False)
@@ -42,18 +44,22 @@ def restore(
 ) -> None:
     """Put files and conversation back exactly as they were at CP.
 
-    Shows first what changes, what is deleted and what is kept; asks; and keeps a rescue of the
-    present state, so that `rewind undo-restore` takes it all back. The conversation is continued
-    in a new session of the agent; the old one stays as it is.
+    Shows first what changes, what is deleted and what is kept, and why; then asks. The state
+    before is kept as a checkpoint of its own, so that `rewind undo-restore` takes it all back.
+    The conversation goes on in a new session of the agent; the old one stays as it is.
     """
-    if sum((code_only, context_only)) > 1 or sum((go_on, abort, checkpoint is not None)) != 1:
-        raise click.UsageError("give one of CP, --continue and --abort; one scope at most")
+    if code_only and context_only:
+        raise click.UsageError("give --code-only or --context-only, not both")
     if context_only and (paths or index):
         raise click.UsageError("--context-only leaves the files: --path and --index do not fit")
+    if checkpoint is None and not go_on and not abort:
+        raise click.UsageError("which checkpoint? `rewind list` shows them; @ is the latest")
+    if sum((go_on, abort, checkpoint is not None)) != 1:
+        raise click.UsageError("give one of CP, --continue and --abort")
     engine = app.engine()
     if go_on or abort:
         outcome = moving.resume(engine) if go_on else moving.abort(engine)
-        app.out(outcome.as_json(), lambda: show_outcome(outcome))
+        app.out(outcome.as_json(), lambda: show_outcome(outcome, back=None if abort else BACK))
         return
     assert checkpoint is not None
     target = engine.resolve(checkpoint)
@@ -66,7 +72,8 @@ def restore(
         plan = engine.plan(target, paths=scope)
         if dry_run:
             data = {"plan": plan.as_json(), "done": False, "rescue": None,
-                    "target": target.as_json(), "conversation": talk.words() if talk else None}
+                    "rescueNumber": None, "target": target.as_json(),
+                    "conversation": talk.words() if talk else None}
             app.out(data, lambda: _preview(target, plan, talk))
             return
         if not app.as_json:
@@ -118,9 +125,13 @@ def _preview(target: Checkpoint, plan: Plan, talk: Talk | None) -> None:
 
 
 def show_outcome(
-    outcome: Outcome, *, resume: Resume | None = None, files_only: bool = False
+    outcome: Outcome,
+    *,
+    resume: Resume | None = None,
+    files_only: bool = False,
+    back: str | None = BACK,
 ) -> None:
-    """What was done, and how to take it back."""
+    """What was done, and the command that takes it back (None: restoring the state before)."""
     plan_lines(outcome.plan)
     assert outcome.target is not None
     changes = plural(len(outcome.plan.steps), "change")
@@ -128,8 +139,9 @@ def show_outcome(
     if files_only and not outcome.target.anchor.session:
         click.echo("  files only: no agent's session is connected to this checkpoint")
     if outcome.rescue:
-        click.echo(f"  the state before is #{outcome.rescue.number}; "
-                   "rewind undo-restore goes back to it")
+        number = outcome.rescue.number
+        click.echo(f"  the state before is #{number}; "
+                   f"rewind {back or f'restore {number}'} goes back to it")
     if resume is not None:
         show_resume(resume)
 

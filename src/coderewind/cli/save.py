@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from coderewind.cli.app import App, command, plural
+from coderewind.model.paths import to_text
 
 
 @click.command()
@@ -14,7 +15,7 @@ from coderewind.cli.app import App, command, plural
 def save(app: App, *, description: str | None, message: str | None) -> None:
     """Make a checkpoint of the folder as it is now.
 
-    The store is made when there is none.
+    A folder that is not protected yet becomes so.
     """
     if description is not None and message is not None:
         raise click.UsageError("give DESCRIPTION or --message, not both")
@@ -33,6 +34,8 @@ def save(app: App, *, description: str | None, message: str | None) -> None:
     def show() -> None:
         what = "no file changed" if saved.reused else plural(cp.files, "file") + " changed"
         click.echo(f"checkpoint #{cp.number}: {what}")
+        if cp.number == 1:
+            click.echo(f"  this folder is protected now; store: {to_text(engine.store.git_dir)}")
         notable = [item for item in saved.coverage if item.reason != "ignored"]
         if notable:
             click.echo(f"  {plural(len(notable), 'path')} not held; rewind show {cp.number} lists")

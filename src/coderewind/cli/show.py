@@ -16,7 +16,10 @@ from coderewind.model.paths import to_text
 @click.argument("checkpoint", metavar="CP")
 @command
 def show(app: App, *, checkpoint: str) -> None:
-    """Show one checkpoint: when, what changed, where git stood, and what it does not hold."""
+    """Show one checkpoint: what changed, what it does not hold.
+
+    And when it was made, and on which branch and commit.
+    """
     engine = app.engine()
     cp = engine.resolve(checkpoint)
     coverage = engine.coverage_of(cp)

@@ -16,7 +16,10 @@ from coderewind.wiring import find_workspace
 @click.command()
 @command
 def status(app: App) -> None:
-    """Say what is protected, where it stands, what is not covered, and whether all is well."""
+    """Show what is protected, what is not held, and the health.
+
+    And whether the folder stands at a checkpoint or at a state that is not saved yet.
+    """
     workspace = find_workspace(app.directory)
     if home.locate(workspace) is None:
         data: dict[str, object] = {"worktree": to_text(workspace.root), "protected": False}
@@ -27,9 +30,7 @@ def status(app: App) -> None:
     timeline = engine.timeline()
     newest = timeline.checkpoints[0] if timeline.checkpoints else None
     now = engine.current_snapshot()
-    standing = next((cp for cp in timeline.checkpoints if cp.snapshot == now.snapshot.hex()), None)
-    if timeline.current and timeline.current.snapshot == now.snapshot.hex():
-        standing = timeline.current
+    standing = engine.standing(timeline, now)
     problems = quick_check(engine)
     size = disk_usage(engine.store.git_dir)
     interrupted = engine.journal.exists()

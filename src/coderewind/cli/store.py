@@ -12,9 +12,11 @@ from coderewind.model.paths import to_text
 @click.option("--path", "only_path", is_flag=True, help="Print the path and nothing else.")
 @command
 def store(app: App, *, only_path: bool) -> None:
-    """Say where the store is; it is a git directory to look into with plain git.
+    """Say where the store is, to look into with plain git.
 
-    For example: git --git-dir="$(rewind store --path)" log --first-parent --stat
+    \b
+    For example:
+      git --git-dir="$(rewind store --path)" log --first-parent --oneline
     """
     engine = app.engine()
     path = to_text(engine.store.git_dir)

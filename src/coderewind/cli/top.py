@@ -10,6 +10,7 @@ import sys
 
 import click
 
+from coderewind import __version__
 from coderewind.errors import RewindError
 
 # name -> (module, function); imported only when used, because start-up is part of every command.
@@ -58,10 +59,12 @@ class _Commands(click.Group):
 
 @click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("-C", "directory", metavar="DIR", help="Work in DIR instead of here.")
-@click.version_option(package_name="coderewind", prog_name="rewind")
+@click.version_option(__version__, message="rewind %(version)s")
 @click.pass_context
 def rewind(ctx: click.Context, directory: str | None) -> None:
     """The time machine for coding agents: exact checkpoints of a folder, put back byte for byte.
+
+    Start with `rewind init` in a project; `rewind demo` shows it at work in a scratch folder.
 
     A checkpoint CP is a number (12), a label, @ for the latest, @-2, an age ("10 minutes ago"),
     or a snapshot id.
@@ -129,7 +132,6 @@ def _bug(error: BaseException) -> int:
     import tempfile
     import traceback
 
-    from coderewind import __version__
     from coderewind.store.home import make_private, rewind_home
 
     frames = traceback.format_list(traceback.extract_tb(error.__traceback__))

@@ -13,9 +13,12 @@ from coderewind.engine import conversation
 @click.argument("steps", metavar="[N]", type=click.IntRange(min=1), default=1)
 @command
 def undo(app: App, *, steps: int) -> None:
-    """Step back to the newest earlier checkpoint whose files differ from now; N times."""
+    """Step back to the newest earlier state with other files.
+
+    N times. What is undone is kept: `rewind redo` steps forward again.
+    """
     outcome = app.engine().undo(steps)
-    app.out(outcome.as_json(), lambda: show_outcome(outcome))
+    app.out(outcome.as_json(), lambda: show_outcome(outcome, back="redo"))
 
 
 @click.command()
@@ -24,15 +27,16 @@ def undo(app: App, *, steps: int) -> None:
 def redo(app: App, *, steps: int) -> None:
     """Step forward again to what undo left; N times."""
     outcome = app.engine().redo(steps)
-    app.out(outcome.as_json(), lambda: show_outcome(outcome))
+    app.out(outcome.as_json(), lambda: show_outcome(outcome, back="undo"))
 
 
 @click.command("undo-restore")
 @command
 def undo_restore(app: App) -> None:
-    """Reverse the last restore, undo or redo; again for the one before it.
+    """Take back the last restore, undo or redo.
 
-    If a conversation was put back with it, says how to go on in the earlier session.
+    Again for the one before it. If a conversation was put back with it, says how to go on in
+    the earlier session.
     """
     engine = app.engine()
     talk = conversation.newest(engine)
@@ -46,4 +50,4 @@ def undo_restore(app: App) -> None:
     if talk is not None and talk.text("target") == outcome.target.id:
         earlier = conversation.take_back(engine, talk)
     data = {**outcome.as_json(), "resume": earlier.as_json() if earlier else None}
-    app.out(data, lambda: show_outcome(outcome, resume=earlier))
+    app.out(data, lambda: show_outcome(outcome, resume=earlier, back=None))

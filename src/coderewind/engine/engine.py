@@ -66,13 +66,17 @@ class Engine:
 
     # ---- locks
 
-    def lock(self) -> Lock:
-        """The lock of this worktree: held by everything that captures, restores or records."""
-        return Lock(os.path.join(self._private, b"lock"))
+    def working(self, patience: float = PATIENCE) -> Working:
+        """Hold what every capture, restore and record needs; gives the kernel's clock."""
+        return Working(self, patience)
 
-    def shared(self) -> Lock:
+    def lock(self, patience: float = PATIENCE) -> Lock:
+        """The lock of this worktree: one process at a time captures, restores or records."""
+        return Lock(os.path.join(self._private, b"lock"), patience=patience)
+
+    def shared(self, patience: float = PATIENCE) -> Lock:
         """The lock that keeps a compaction of the store away."""
-        return Lock(os.path.join(self.store.home, b"gc.lock"), shared=True)
+        return Lock(os.path.join(self.store.home, b"gc.lock"), shared=True, patience=patience)
 
     def alone(self, patience: float = PATIENCE) -> Lock:
         """The lock of a compaction: nobody else writes to the store."""
@@ -105,8 +109,8 @@ class Engine:
 
         With `reuse`, a worktree that still is as the newest checkpoint holds it gets no new one.
         """
-        with self.shared(), self.lock() as lock:
-            captured = self.capture(lock.now_ns)
+        with self.working() as now_ns:
+            captured = self.capture(now_ns)
             last = self.ledger.last()
             if reuse and last is not None and captured.reused:
                 same = Timeline(self.ledger.records(), self.workspace.name)
@@ -121,7 +125,7 @@ class Engine:
                 data["anchor"] = facts
             if flags:
                 data["flags"] = list(flags)
-            record = self.append_state(ops.CHECKPOINT, data, captured, lock.now_ns, last=last)
+            record = self.append_state(ops.CHECKPOINT, data, captured, now_ns, last=last)
         checkpoint = Checkpoint(record, self.workspace.name)
         checkpoint.current = True
         checkpoint.reused = captured.reused
@@ -183,8 +187,8 @@ class Engine:
         self, op: str, data: dict[str, object], *, keep: dict[str, bytes] | None = None
     ) -> Record:
         """Append any other fact; `keep` are named contents kept alive with it."""
-        with self.shared(), self.lock() as lock:
-            return self.append_note(op, data, lock.now_ns, keep=keep)
+        with self.working() as now_ns:
+            return self.append_note(op, data, now_ns, keep=keep)
 
     def append_note(
         self,
@@ -196,7 +200,7 @@ class Engine:
     ) -> Record:
         """`note`, for a caller that holds the lock."""
         last = self.ledger.last()
-        pack = PackWriter(self.store.objects.pack_dir, self.store.algo)
+        pack = self.store.pack()
         blobs: dict[str, str] = {}
         tree = []
         for name, content in sorted((keep or {}).items()):
@@ -207,7 +211,7 @@ class Engine:
             **_stamp(op, now_ns),
             "last": last.whole("last") if last else 0,
             "cursor": last.text("cursor") if last else "",
-            "state": last.text("state") if last else "",
+            "state": last.oid("state") if last else "",
             **data,
         }
         if blobs:
@@ -251,14 +255,14 @@ class Engine:
 
     def _files_changed(self, captured: Captured, last: Record | None) -> int:
         """How many files differ from the state that the newest record left behind."""
-        before = last.text("state") if last else ""
+        before = last.oid("state") if last else ""
         if before == captured.snapshot.hex():
             return 0
         if not before or before == captured.previous.hex():
             return captured.changed
         if captured.pack.finish():  # its trees must be readable to be compared
             self.store.objects.refresh()
-        captured.pack = PackWriter(self.store.objects.pack_dir, self.store.algo)
+        captured.pack = self.store.pack()
         old = SnapshotView(self.store.objects, bytes.fromhex(before))
         return len(compare(self.store.objects, old.tree, captured.tree))
 
@@ -298,7 +302,7 @@ class Engine:
             rows = json.loads(self.read_blob(oid))
             return [LeftOut(to_bytes(path), reason) for path, reason in rows
                     if isinstance(path, str) and isinstance(reason, str)]
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, RecursionError) as error:
             raise RewindError("this checkpoint's coverage is damaged",
                               hint="rewind doctor") from error
 
@@ -320,27 +324,36 @@ class Engine:
         for record in Ledger(self.store, checkpoint.worktree).records():
             if record.id == checkpoint.id:
                 break
-            state = record.text("state") or state
+            state = record.oid("state") or state
         return state
 
-    def differs_from(self, checkpoint: Checkpoint) -> bool:
-        """Whether the worktree is other than a checkpoint holds it, by looking at it now."""
-        return self.current_snapshot().snapshot.hex() != checkpoint.snapshot
-
-    def current_snapshot(self) -> Captured:
+    def current_snapshot(self, patience: float = PATIENCE) -> Captured:
         """The worktree as it is now, captured but not recorded."""
-        with self.shared(), self.lock() as lock:
-            captured = self.capture(lock.now_ns)
+        with self.working(patience) as now_ns:
+            captured = self.capture(now_ns)
             self.finish(captured)
             return captured
+
+    def standing(self, timeline: Timeline, now: Captured) -> Checkpoint | None:
+        """The checkpoint that the worktree is exactly like: the one it was last at, or the newest.
+
+        Marks it as the current one.
+        """
+        snapshot = now.snapshot.hex()
+        found = timeline.current
+        if found is None or found.snapshot != snapshot:
+            found = next((cp for cp in timeline.checkpoints if cp.snapshot == snapshot), None)
+        for checkpoint in timeline.checkpoints:
+            checkpoint.current = checkpoint is found
+        return found
 
     # ---- moving the worktree
 
     def plan(self, checkpoint: Checkpoint, *, paths: tuple[bytes, ...] = ()) -> Plan:
         """What restoring a checkpoint would change, compared with the worktree now."""
-        with self.shared(), self.lock() as lock:
+        with self.working() as now_ns:
             left_out = self.coverage_of(checkpoint)
-            return moving.prepare(self, lock.now_ns, checkpoint, left_out, paths).plan
+            return moving.prepare(self, now_ns, checkpoint, left_out, paths).plan
 
     def restore(
         self, checkpoint: Checkpoint, *, paths: tuple[bytes, ...] = (), index: bool = False
@@ -384,6 +397,28 @@ class Engine:
 
     def unpin(self, checkpoint: Checkpoint) -> None:
         self.note(ops.UNPIN, {"target": checkpoint.id})
+
+
+class Working:
+    """The locks of a change to one worktree, and no guard of a pack left behind."""
+
+    def __init__(self, engine: Engine, patience: float) -> None:
+        self._store = engine.store
+        self._shared = engine.shared(patience)
+        self._lock = engine.lock(patience)
+
+    def __enter__(self) -> int:
+        self._shared.__enter__()
+        try:
+            return self._lock.__enter__().now_ns
+        except BaseException:
+            self._shared.__exit__()
+            raise
+
+    def __exit__(self, *exc: object) -> None:
+        self._store.release()
+        self._lock.__exit__()
+        self._shared.__exit__()
 
 
 def new_id() -> str:

@@ -147,6 +147,9 @@ def repair(engine: Engine, found: Diagnosis) -> None:
         lost = salvage(engine.store)
     if lost:
         found.mended.append(f"{lost} damaged packs were set aside and what is whole in them kept")
+    for name in ledgers(engine.store):
+        if Ledger(engine.store, name).mend():
+            found.mended.append(f"the newest record of {name} was found again")
     if engine.journal.exists():
         try:
             interrupted = engine.journal.read()

@@ -55,7 +55,7 @@ class Journal:
                 data = json.loads(file.read())
         except FileNotFoundError:
             return None
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise RewindError("the journal of a restore is damaged", hint="rewind doctor --repair"
                               ) from error
         return Interrupted(data if isinstance(data, dict) else {})

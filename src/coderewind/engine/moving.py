@@ -40,7 +40,8 @@ class Outcome:
         return {
             "plan": self.plan.as_json(),
             "done": self.done,
-            "rescue": {"id": rescue.id, "number": rescue.number} if rescue else None,
+            "rescue": rescue.id if rescue else None,
+            "rescueNumber": rescue.number if rescue else None,
             "target": self.target.as_json() if self.target else None,
         }
 
@@ -123,8 +124,6 @@ def _undo_once(engine: Engine) -> Outcome:
     for checkpoint, cursor in timeline.history(timeline.position.cursor):
         if checkpoint.snapshot == now.snapshot.hex():
             continue
-        if engine.snapshot_view(checkpoint).tree == now.tree:
-            continue  # only modes or empty folders differ: not a step that a user would see
         data: dict[str, object] = {"target": checkpoint.id, "cursor": cursor}
         return _move(engine, ops.UNDO, checkpoint, data)
     raise RewindError("there is no earlier state to go back to", hint="rewind list")
@@ -175,12 +174,12 @@ def _move(
     left_out = engine.coverage_of(checkpoint)
     if index:
         data["index"] = True
-    with engine.shared(), engine.lock() as lock:
+    with engine.working() as now_ns:
         engine.journal.clear_stage()
         for attempt in range(_TRIES):
-            prepared = prepare(engine, lock.now_ns, checkpoint, left_out, paths)
+            prepared = prepare(engine, now_ns, checkpoint, left_out, paths)
             _refuse_if_blocked(prepared.plan)
-            record = _record_move(engine, op, checkpoint, data, prepared, lock.now_ns)
+            record = _record_move(engine, op, checkpoint, data, prepared, now_ns)
             rescue = rescue or Checkpoint(record, engine.workspace.name)
             try:
                 _apply(engine, prepared.plan, rescue.id, checkpoint, index=index)
@@ -194,9 +193,9 @@ def _move(
                 if moved.half_way:
                     data = _going_on(record, rescue.id)
                 elif "continues" not in data:
-                    _abandon(engine, record, lock.now_ns)
+                    _abandon(engine, record, now_ns)
                     rescue = None
-        _verify(engine, lock.now_ns, checkpoint, left_out, prepared.plan)
+        _verify(engine, now_ns, checkpoint, left_out, prepared.plan)
         engine.journal.end()
     return Outcome(prepared.plan, rescue, checkpoint)
 
@@ -226,10 +225,8 @@ def _record_move(
         "state": checkpoint.snapshot,
         **data,
     }
-    from coderewind.store.pack import PackWriter
-
     captured = prepared.captured
-    captured.pack = PackWriter(engine.store.objects.pack_dir, engine.store.algo)
+    captured.pack = engine.store.pack()
     return engine.append_state(op, facts, captured, now_ns, last=engine.ledger.last())
 
 

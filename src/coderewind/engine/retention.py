@@ -119,7 +119,8 @@ def protected(timeline: Timeline, settings: Settings) -> set[str]:
         safe.add(timeline.checkpoints[0].id)
     position = timeline.position
     safe |= {position.standing, position.cursor, *position.redo}
-    safe |= {move.record.id for move in position.moves[-1:]}
+    if position.move is not None:
+        safe.add(position.move.record.id)
     for checkpoint, _ in timeline.history(position.cursor):
         safe.add(checkpoint.id)
         if timeline.current is None or checkpoint.snapshot != timeline.current.snapshot:
@@ -140,7 +141,7 @@ def _rewrite(engine: Engine, timeline: Timeline, doomed: set[str], now_ns: int) 
     store = engine.store
     before = engine.ledger.head()
     known = {cp.id for cp in timeline.checkpoints} - doomed
-    pack = PackWriter(store.objects.pack_dir, store.algo)
+    pack = store.pack()
     parent = ""
     sessions = {cp.anchor.session for cp in timeline.checkpoints if cp.id in known}
     records = [record for record in timeline.records
@@ -153,7 +154,7 @@ def _rewrite(engine: Engine, timeline: Timeline, doomed: set[str], now_ns: int) 
         "dropped": len(doomed),
         "last": last.whole("last"),
         "cursor": last.text("cursor"),
-        "state": last.text("state"),
+        "state": last.oid("state"),
     }
     try:
         for record in records:
@@ -167,6 +168,7 @@ def _rewrite(engine: Engine, timeline: Timeline, doomed: set[str], now_ns: int) 
     store.objects.refresh()
     store.objects.close()
     engine.ledger.replace(parent, before=before)
+    store.release()
 
 
 def _stays(record: Record, known: set[str], doomed: set[str], sessions: set[str]) -> bool:
@@ -183,7 +185,7 @@ def _copy(engine: Engine, pack: PackWriter, record: Record, parent: str) -> str:
     """One record of the old chain, linked to a new parent."""
     objects = engine.store.objects
     tree = objects.read_tree(objects.read_commit_tree(bytes.fromhex(record.commit)))
-    snapshot = record.text("snapshot")
+    snapshot = record.oid("snapshot")
     data = {key: value for key, value in record.data.items() if key != "v"}
     subject = objects.read(bytes.fromhex(record.commit))[1].split(b"\n\n", 1)[1].split(b"\n")[0]
     return engine.ledger.prepare(
@@ -203,8 +205,9 @@ def compact(store: Store, *, everything: bool) -> None:
     store.objects.close()
     kept = _keep_shared_packs(store) if everything else []
     try:
-        git = Git(store.git_dir, config=("pack.writeBitmaps=false", "repack.writeBitmaps=false",
-                                         "pack.threads=1", "core.fsync=all"))
+        git = Git(store.git_dir, private=True,
+                  config=("pack.writeBitmaps=false", "repack.writeBitmaps=false",
+                          "pack.threads=1", "core.fsync=all"))
         if everything:
             git.run("repack", "-a", "-d", "-q", "--no-write-bitmap-index")
             git.run("prune", "--expire=now")

@@ -30,6 +30,8 @@ class Key:
         self.choices = choices
 
 
+_TYPED = ""  # where a value comes from that is not in a file
+
 TIERS = ("minimal", "balanced", "aggressive", "exact")
 KEYS: dict[str, Key] = {
     "tier": Key(str, "exact", "how often agents' hooks make checkpoints", TIERS),
@@ -136,7 +138,7 @@ def read(path: bytes) -> dict[str, object]:
         return {}
     except OSError as error:
         raise RewindError(f"{name} cannot be read: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RewindError(f"{name} is not valid JSON: {error}",
                           hint="mend it, or delete it for the defaults") from error
     if not isinstance(data, dict):
@@ -155,34 +157,43 @@ def write(path: bytes, key: str, value: object) -> None:
             data = json.loads(file.read())
     except FileNotFoundError:
         pass
-    section = data
-    *above, last = key.split(".")
-    for name in above:
-        below = section.setdefault(name, {})
-        assert isinstance(below, dict)
-        section = below
-    if value is None:
-        section.pop(last, None)
-    else:
+    _drop(data, key)
+    if value is not None:
+        section = data
+        *above, last = key.split(".")
+        for name in above:
+            below = section.setdefault(name, {})
+            assert isinstance(below, dict)
+            section = below
         section[last] = value
     write_durably(path, json.dumps(data, indent=2).encode() + b"\n")
 
 
+def _drop(data: dict[str, object], key: str) -> None:
+    """Take a key out, however it is spelt: nested, dotted, or half of each."""
+    data.pop(key, None)
+    words = key.split(".")
+    for i in range(1, len(words)):
+        below = data.get(".".join(words[:i]))
+        if isinstance(below, dict):
+            _drop(below, ".".join(words[i:]))
+
+
 def parse(key: str, text: str) -> object:
     """A value typed by a user, as its key's type."""
-    spec = _spec(key, "the command line")
+    spec = _spec(key, _TYPED)
     if spec.kind is bool:
         if text.lower() not in ("true", "false"):
             raise RewindError(f"{key} is true or false, not {text!r}", exit_code=2)
         return text.lower() == "true"
     if spec.kind is int:
         try:
-            return _checked(key, int(text), "the command line")
+            return _checked(key, int(text), _TYPED)
         except ValueError:
             raise RewindError(f"{key} is a whole number, not {text!r}", exit_code=2) from None
     if spec.kind is list:
-        return [name for name in text.split(",") if name]
-    return _checked(key, text, "the command line")
+        return _checked(key, [name for name in text.split(",") if name], _TYPED)
+    return _checked(key, text, _TYPED)
 
 
 def schema() -> dict[str, object]:
@@ -204,7 +215,7 @@ def schema() -> dict[str, object]:
         if spec.kind is int:
             entry["minimum"] = 0
         if spec.kind is list:
-            entry["items"] = {"type": "string"}
+            entry["items"] = {"type": "string", "pattern": "^[^/]+$"}
         if spec.default is not None:
             entry["default"] = spec.default
         section[last] = entry
@@ -236,25 +247,29 @@ def _spec(key: str, where: str) -> Key:
         import difflib
 
         near = difflib.get_close_matches(key, KEYS, 1)
-        raise RewindError(f"{where}: there is no setting {key!r}",
+        raise RewindError(f"{_from(where)}there is no setting {key!r}",
                           hint=f"did you mean {near[0]!r}?" if near else "rewind config lists all",
-                          exit_code=2 if where == "the command line" else 1)
+                          exit_code=1 if where else 2)
     return spec
 
 
 def _checked(key: str, value: object, where: str) -> object:
     spec = _spec(key, where)
-    code = 2 if where == "the command line" else 1
+    code = 1 if where else 2
     right = isinstance(value, spec.kind) and not (spec.kind is int and isinstance(value, bool))
     if spec.kind is list and isinstance(value, list):
         right = all(isinstance(item, str) and item and "/" not in item for item in value)
     if not right:
         names = {bool: "true or false", int: "a whole number", str: "text", list: "a list of names"}
-        raise RewindError(f"{where}: {key} must be {names[spec.kind]}, not {json.dumps(value)}",
-                          exit_code=code)
+        raise RewindError(f"{_from(where)}{key} must be {names[spec.kind]}, "
+                          f"not {json.dumps(value)}", exit_code=code)
     if spec.choices and value not in spec.choices:
-        raise RewindError(f"{where}: {key} must be one of {', '.join(spec.choices)}, "
+        raise RewindError(f"{_from(where)}{key} must be one of {', '.join(spec.choices)}, "
                           f"not {json.dumps(value)}", exit_code=code)
     if isinstance(value, int) and not isinstance(value, bool) and value < 0:
-        raise RewindError(f"{where}: {key} must not be negative", exit_code=code)
+        raise RewindError(f"{_from(where)}{key} must not be negative", exit_code=code)
     return value
+
+
+def _from(where: str) -> str:
+    return f"{where}: " if where else ""

@@ -34,12 +34,22 @@ class Ledger:
         self._copy = os.path.join(store.private_dir(worktree), b"ledger.jsonl")
 
     def head(self) -> str:
-        """The newest record's commit, '' for an empty ledger."""
+        """The newest record's commit, '' for an empty ledger.
+
+        Raises:
+            RewindError: the ref is there and names no commit; it must not pass for an empty ledger.
+        """
         try:
             with open(self._ref, "rb") as file:
-                return file.read().strip().decode("ascii", "replace")
+                head = file.read(100).strip()
         except FileNotFoundError:
             return self._packed_head()
+        if len(head) not in (40, 64) or head.strip(b"0123456789abcdef"):
+            raise RewindError(
+                f"the ledger's newest record is not known: {self._ref_name} is damaged",
+                hint="rewind doctor --repair finds it again",
+            )
+        return head.decode()
 
     def last(self) -> Record | None:
         """The newest record, without reading the others."""
@@ -54,7 +64,10 @@ class Ledger:
             line = b""
         commit, _, text = line.partition(b" ")
         if commit.decode("ascii", "replace") == head and text.endswith(b"}"):
-            return _record(json.loads(text), head)
+            try:
+                return _parsed([line])[0]
+            except (ValueError, RecursionError):
+                pass  # a damaged copy
         records = self.records()
         return records[-1] if records else None
 
@@ -72,20 +85,42 @@ class Ledger:
         head = self.head()
         if not head:
             return []
-        lines = self._copied_lines(head)
-        if lines is None:
-            lines = self._read_chain(head)
-            write_durably(self._copy, b"".join(line + b"\n" for line in lines))
-        commits, texts = [], []
-        for line in lines:
-            commit, _, text = line.partition(b" ")
-            commits.append(commit.decode())
-            texts.append(text)
+        lines = self._copied_lines()
+        if lines and lines[-1].startswith(head.encode() + b" "):
+            try:
+                return _parsed(lines)
+            except (ValueError, RecursionError):
+                pass  # a damaged copy
+        lines = self._read_chain(head)
         try:
-            loaded = json.loads(b"[" + b",".join(texts) + b"]")
-        except ValueError as error:
+            write_durably(self._copy, b"".join(line + b"\n" for line in lines))
+        except OSError:
+            pass  # it only makes the next reading faster
+        try:
+            return _parsed(lines)
+        except (ValueError, RecursionError) as error:
             raise RewindError("the ledger is damaged", hint="rewind doctor") from error
-        return [_record(data, commit) for data, commit in zip(loaded, commits, strict=True)]
+
+    def mend(self) -> bool:
+        """Find a lost end again by the copy; whether there was anything to mend."""
+        try:
+            head = self.head()
+            if not head or self._is_commit(head):
+                return False
+        except RewindError:
+            pass
+        for line in reversed(self._copied_lines()):
+            commit = line.partition(b" ")[0].decode("ascii", "replace")
+            if self._is_commit(commit):
+                self._set_ref(commit)
+                return True
+        return False
+
+    def _is_commit(self, oid: str) -> bool:
+        try:
+            return self._store.objects.kind(bytes.fromhex(oid)) == b"commit"
+        except (RewindError, ValueError):
+            return False
 
     def prepare(
         self,
@@ -110,7 +145,8 @@ class Ledger:
         tree_oid = pack.add(TREE, tree_bytes(tree))
         time = data.get("time")
         seconds = time // 1000 if isinstance(time, int) else 0
-        subject = " ".join(subject.split())[:200]
+        # A NUL would end the message for git, and the record with it.
+        subject = " ".join(subject.replace("\0", " ").split())[:200]
         message = f"{subject}\n\n{text}\n".encode("utf-8", "replace")
         return pack.add(COMMIT, commit_bytes(tree_oid, parents, seconds, message)).hex()
 
@@ -161,17 +197,13 @@ class Ledger:
         finally:
             os.close(fd)
 
-    def _copied_lines(self, head: str) -> list[bytes] | None:
+    def _copied_lines(self) -> list[bytes]:
+        """The whole lines of the copy."""
         try:
             with open(self._copy, "rb") as file:
-                lines = file.read().split(b"\n")
+                return file.read().split(b"\n")[:-1]
         except OSError:
-            return None
-        if lines.pop() != b"" or not lines:
-            return None
-        if lines[-1].partition(b" ")[0].decode("ascii", "replace") != head:
-            return None
-        return lines
+            return []
 
     def _read_chain(self, head: str) -> list[bytes]:
         out = self._store.git.run(
@@ -225,6 +257,17 @@ def keep_alive(store: Store) -> None:
 def _committer(store: Store) -> Git:
     who = ("user.name=rewind", "user.email=rewind@localhost", "commit.gpgSign=false")
     return Git(store.git_dir, object_dir=store.objects.dir, config=who)
+
+
+def _parsed(lines: list[bytes]) -> list[Record]:
+    """The records of the copy's lines, read as one document, which is three times as fast."""
+    commits, texts = [], []
+    for line in lines:
+        commit, _, text = line.partition(b" ")
+        commits.append(commit.decode())
+        texts.append(text)
+    loaded = json.loads(b"[" + b",".join(texts) + b"]")
+    return [_record(data, commit) for data, commit in zip(loaded, commits, strict=True)]
 
 
 def _record(data: object, commit: str) -> Record:

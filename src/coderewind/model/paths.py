@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+
+_CASELESS = ("darwin", "win32", "cygwin")  # where .GIT is .git
+
 
 def to_text(path: bytes) -> str:
     """A path as text that turns back into the same bytes, whatever the locale."""
@@ -16,6 +20,8 @@ def is_safe(path: bytes) -> bool:
     """Whether a path from a snapshot may be written: relative, inside, and nobody's git state."""
     if not path or b"\0" in path:
         return False
+    if sys.platform in _CASELESS:
+        path = path.lower()
     return all(part not in (b"", b".", b"..", b".git") for part in path.split(b"/"))
 
 

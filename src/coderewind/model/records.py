@@ -25,6 +25,9 @@ TRANSCRIPT = "transcript"  # a part of an agent's session file
 CONVERSATION = "conversation"  # a conversation was put back, as a new session
 MOVES = (RESTORE, UNDO, REDO, UNDO_RESTORE)
 
+_HEX = "0123456789abcdef"
+_MOST = 1 << 53  # what JSON readers of other languages take as a whole number, too
+
 
 class Anchor:
     """Where a conversation stood, in the agent's own ids. Empty text means unknown."""
@@ -92,6 +95,11 @@ class Record:
     def text(self, key: str) -> str:
         return _text(self.data, key)
 
+    def oid(self, key: str) -> str:
+        """An object's id in hexadecimal, "" when it is none."""
+        value = _text(self.data, key)
+        return value if len(value) in (40, 64) and not value.strip(_HEX) else ""
+
     def whole(self, key: str) -> int:
         return _whole(self.data, key)
 
@@ -137,7 +145,7 @@ class Checkpoint:
         self.number = record.whole("number")
         self.time = record.time
         self.kind = record.text("kind") or "save"
-        self.snapshot = record.text("snapshot")
+        self.snapshot = record.oid("snapshot")
         self.files = record.whole("files")
         self.label = record.text("label")
         self.anchor = Anchor.from_json(record.data.get("anchor"))
@@ -145,11 +153,11 @@ class Checkpoint:
         self.flags = record.texts("flags")
         self.head = record.text("head")
         self.branch = record.text("branch")
-        self.coverage = record.text("coverage")
-        self.staged = record.text("staged")
+        self.coverage = record.oid("coverage")
+        self.staged = record.oid("staged")
         self.parent = record.text("parent")
         # A rescue knows the snapshot that the worktree was moved to.
-        self.moved_to = record.text("state") if record.op in MOVES else ""
+        self.moved_to = record.oid("state") if record.op in MOVES else ""
         self.worktree = worktree
         self.pinned = False
         self.current = False
@@ -185,4 +193,6 @@ def _text(data: dict[str, object], key: str) -> str:
 
 def _whole(data: dict[str, object], key: str) -> int:
     value = data.get(key)
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+    if not isinstance(value, int) or isinstance(value, bool):
+        return 0
+    return value if 0 <= value < _MOST else 0

@@ -103,7 +103,7 @@ def capture(
     state_path = os.path.join(private, b"state")
     for _ in range(_TRIES):
         state = State.load(state_path)
-        pack = PackWriter(store.objects.pack_dir, store.algo)
+        pack = store.pack()
         try:
             return _Capture(store, workspace, filters, state, pack, now_ns, progress).run(
                 state_path, extra
@@ -521,9 +521,10 @@ class _Capture:
             out.snapshot, out.reused = state.snapshot, True
             return
         self._put(TREE_OBJECT, root)
-        commit = commit_bytes(out.root_tree, [], self.now_ns // 1_000_000_000, b"snapshot\n")
+        # Without a time: one state of the folder is one snapshot, however often it comes back.
+        commit = commit_bytes(out.root_tree, [], 0, b"snapshot\n")
         state.root = out.root_tree
-        out.snapshot = state.snapshot = self.pack.add(COMMIT, commit)
+        out.snapshot = state.snapshot = self._put(COMMIT, commit)
         out.fresh = True
 
 

@@ -39,7 +39,7 @@ class Filters:
         return cls(10 << 20, 200, PLAIN_FOLDERS if directories is None else directories)
 
     def signature(self) -> bytes:
-        names = b",".join(sorted(self.repository)) + b";" + b",".join(sorted(self.plain))
+        names = b"/".join(sorted(self.repository)) + b"//" + b"/".join(sorted(self.plain))
         return b"%d %d " % (self.max_file_bytes, self.max_dir_files) + names
 
     def folder(self, name: bytes, *, in_repository: bool) -> bool:

@@ -48,8 +48,11 @@ class Git:
         object_dir: bytes | None = None,
         alternates: tuple[bytes, ...] = (),
         config: tuple[str, ...] = (),
+        private: bool = False,
     ) -> None:
+        """What a `private` git writes is for nobody else, whatever the umask."""
         self.git_dir = git_dir
+        self._umask = 0o077 if private else -1
         self._cwd = work_tree or git_dir
         self._config = config
         env = {k: v for k, v in os.environb.items() if not k.startswith(b"GIT_")}
@@ -81,6 +84,7 @@ class Git:
                 stderr=subprocess.DEVNULL if quiet else subprocess.PIPE,
                 env=self._env,
                 cwd=self._cwd,
+                umask=self._umask,
             )
         except FileNotFoundError as error:
             if os.path.isdir(self._cwd):

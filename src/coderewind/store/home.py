@@ -15,7 +15,7 @@ from hashlib import sha1
 from coderewind.errors import RewindError
 from coderewind.store.git import Git
 from coderewind.store.objects import Objects
-from coderewind.store.pack import fsync_dir, write_durably
+from coderewind.store.pack import PackWriter, fsync_dir, write_durably
 from coderewind.store.workspace import Workspace
 
 MODES = ("global", "project", "repo")
@@ -59,21 +59,35 @@ def user_home() -> bytes:
 class Store:
     """The git directory that keeps the objects and ledgers of one repository or folder."""
 
-    __slots__ = ("about", "algo", "git", "git_dir", "home", "mode", "objects")
+    __slots__ = ("_guards", "about", "algo", "git", "git_dir", "home", "mode", "objects")
 
     def __init__(self, home: bytes, about: dict[str, str]) -> None:
         self.home = home
         self.about = about
+        self._guards: list[bytes] = []
         self.mode = about["mode"]
         self.algo = about["algo"]
         self.git_dir = os.fsencode(about["git_dir"])
         object_dir = os.fsencode(about["object_dir"])
-        self.git = Git(self.git_dir, object_dir=object_dir)
+        self.git = Git(self.git_dir, object_dir=object_dir, private=self.mode != "repo")
         self.objects = Objects(self.git, object_dir, self.algo)
 
     @property
     def id(self) -> str:
         return os.fsdecode(os.path.basename(self.home))
+
+    def pack(self) -> PackWriter:
+        """A new pack; in mode `repo` guarded, because the user's gc works on those objects."""
+        guards = self._guards if self.mode == "repo" else None
+        return PackWriter(self.objects.pack_dir, self.algo, guards)
+
+    def release(self) -> None:
+        """Take away the guards of this process's packs: the ledger refers to what it needs."""
+        while self._guards:
+            try:
+                os.unlink(self._guards.pop())
+            except FileNotFoundError:
+                continue
 
     def private_dir(self, worktree: str) -> bytes:
         """The folder for a worktree's lock, state and journal; made when it is missing."""
@@ -313,7 +327,7 @@ def _read_about(home: bytes) -> dict[str, str] | None:
         return None
     try:
         about = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         about = None
     if (
         not isinstance(about, dict)

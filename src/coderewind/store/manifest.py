@@ -84,7 +84,7 @@ def decode(data: bytes) -> Manifest:
                 [_path(path) for path in raw["repositories"]],
             )
         )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise RewindError("this snapshot's manifest is damaged", hint="rewind doctor") from error
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from subprocess import Popen
 
 _CHUNK = 1 << 20
+_SMALL = 1 << 18
 
 
 class DamagedObject(RewindError):
@@ -33,19 +34,26 @@ class DamagedObject(RewindError):
 
 
 class PackIndex:
-    """One pack's index (version 2), mapped."""
+    """One pack's index (version 2): a small one read, a large one mapped.
+
+    Python keeps a descriptor for each map, and a store has a small pack for each capture.
+    """
 
     def __init__(self, path: bytes, width: int) -> None:
         self._width = width
+        self._map: bytes | mmap.mmap
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             size = os.fstat(fd).st_size
             if size < 8 + 1024 + 2 * width:
                 raise ValueError("short index")
-            self._map = mmap.mmap(fd, 0, access=mmap.ACCESS_READ)
+            if size <= _SMALL:
+                self._map = os.read(fd, size)
+            else:
+                self._map = mmap.mmap(fd, 0, access=mmap.ACCESS_READ)
         finally:
             os.close(fd)
-        if self._map[:8] != b"\xfftOc\0\0\0\2":
+        if len(self._map) != size or self._map[:8] != b"\xfftOc\0\0\0\2":
             raise ValueError("not a version 2 index")
         self.count = self._fan(255)
         if size < 1032 + self.count * (width + 8) + 2 * width:
@@ -118,13 +126,19 @@ class Objects:
         self._packs = packs
 
     def pack_signature(self) -> tuple[tuple[bytes, int, int], ...]:
-        """Names, sizes and times of all packs: changes whenever somebody touched the store."""
+        """Names, sizes and times of all packs: changes whenever somebody touched the store.
+
+        Packs that another process removed are forgotten here, so that `has` does not promise what
+        was in them.
+        """
         found = []
         with os.scandir(self.pack_dir) as entries:
             for entry in entries:
                 if entry.name.endswith((b".pack", b".idx")):
                     st = entry.stat()
                     found.append((entry.name, st.st_size, st.st_mtime_ns))
+        if self._packs is not None and not self._packs.keys() <= {name for name, _, _ in found}:
+            self.refresh()
         return tuple(sorted(found))
 
     def read(self, oid: bytes) -> tuple[bytes, bytes]:

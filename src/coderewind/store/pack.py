@@ -15,6 +15,7 @@ from hashlib import sha1, sha256
 COMMIT, TREE, BLOB = 1, 2, 3
 KIND_NAMES = {COMMIT: b"commit", TREE: b"tree", BLOB: b"blob"}
 
+GUARD = b"rewind: until the ledger refers to this pack\n"
 _SPILL = 8 << 20  # a small pack is built in memory, a larger one in a file
 _CHUNK = 1 << 20
 
@@ -42,13 +43,16 @@ def object_id(kind: int, data: bytes, algo: str) -> bytes:
 class PackWriter:
     """Collect objects, then make them durable all at once with `finish`.
 
-    Nothing is visible to anybody before `finish` returns; `abandon` leaves no trace.
+    Nothing is visible to anybody before `finish` returns; `abandon` leaves no trace. With
+    `guards`, a `.keep` file that is added to that list stops anybody's gc from taking the pack
+    away before something refers to it.
     """
 
-    def __init__(self, pack_dir: bytes, algo: str, *, level: int = 6) -> None:
+    def __init__(self, pack_dir: bytes, algo: str, guards: list[bytes] | None = None) -> None:
         self._dir = pack_dir
         self._algo = algo
-        self.level = level
+        self.level = 6
+        self._guards = guards
         self._entries: dict[bytes, tuple[int, int]] = {}  # oid -> (crc32, offset)
         self._buffer = bytearray(b"PACK" + struct.pack(">LL", 2, 0))
         self._flushed = 0
@@ -111,6 +115,9 @@ class PackWriter:
             checksum = self._seal()
             name = b"pack-" + checksum.hex().encode()
             path = os.path.join(self._dir, name)
+            if self._guards is not None:
+                self._guards.append(path + b".keep")
+                write_durably(path + b".keep", GUARD)
             os.replace(self._temp, path + b".pack")
             self._temp = path + b".pack"
             write_durably(path + b".idx", self._index(checksum))

@@ -8,7 +8,8 @@ import re
 from coderewind.store.git import Git, GitError
 from coderewind.store.home import Store, make_private
 from coderewind.store.objects import DamagedObject, Objects, PackIndex
-from coderewind.store.pack import BLOB, COMMIT, TREE, PackWriter
+from coderewind.store.pack import BLOB, COMMIT, GUARD, TREE
+from coderewind.store.workspace import read_file
 
 # What write_durably and PackWriter leave behind when they are killed.
 _LEFT_OVER = re.compile(rb"\.tmp[0-9a-f]{8}$|^tmp_rewind_[0-9a-f]{16}$")
@@ -36,22 +37,21 @@ def sweep(store: Store) -> None:
     A pack that lost its index, or never got one, gets it now: what nobody needs of it goes with
     the next compaction.
     """
-    folders = [store.git_dir, os.path.join(store.git_dir, b"refs/heads"), store.home]
-    if store.mode != "repo":
-        folders.append(store.objects.pack_dir)
+    pack_dir = store.objects.pack_dir
+    folders = [store.git_dir, os.path.join(store.git_dir, b"refs/heads"), store.home, pack_dir]
     for worktree in _listed(os.path.join(store.home, b"worktrees")):
         folders.append(os.path.join(store.home, b"worktrees", worktree))
     for folder in folders:
         for name in _listed(folder):
             if _LEFT_OVER.search(name):
                 os.unlink(os.path.join(folder, name))
-    if store.mode != "repo":
-        names = set(_listed(store.objects.pack_dir))
-        for name in sorted(names):
-            if name.endswith(b".keep"):  # of a compaction that was killed
-                os.unlink(os.path.join(store.objects.pack_dir, name))
-            elif name.endswith(b".pack") and name[:-5] + b".idx" not in names:
-                store.git.run("index-pack", os.path.join(store.objects.pack_dir, name), ok=(0, 128))
+    names = set(_listed(pack_dir))
+    for name in sorted(names):
+        path = os.path.join(pack_dir, name)
+        if name.endswith(b".keep") and (store.mode != "repo" or read_file(path) == GUARD):
+            os.unlink(path)
+        elif name.endswith(b".pack") and name[:-5] + b".idx" not in names and store.mode != "repo":
+            store.git.run("index-pack", path, ok=(0, 128))
 
 
 def _listed(folder: bytes) -> list[bytes]:
@@ -86,7 +86,7 @@ def _rescue(store: Store, name: bytes) -> None:
         oids = []
     reader = Objects(Git(store.git_dir, object_dir=store.objects.dir), store.objects.dir,
                      store.algo)
-    pack = PackWriter(pack_dir, store.algo)
+    pack = store.pack()
     for oid in oids:
         try:
             kind, data = reader.read(oid)

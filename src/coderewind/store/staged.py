@@ -151,7 +151,7 @@ def _read(store: Store, tree: str) -> dict[str, list[list[str]]]:
             isinstance(row, list) and all(isinstance(x, str) for x in row)
             and is_safe(to_bytes(row[-1])) for row in rows
         )
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         good = False
     if not good:
         raise RewindError("what was staged then cannot be read", hint="rewind doctor")

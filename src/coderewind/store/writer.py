@@ -51,7 +51,6 @@ class Writer:
         self._parent_fd = -1
         self._staged: dict[bytes, bytes] = {}
         self._opened_up: dict[bytes, int] = {}  # read-only folders made writable: path -> mode
-        self.not_empty: list[bytes] = []
 
     def close(self) -> None:
         self._leave_parent()
@@ -209,8 +208,7 @@ class Writer:
             os.rmdir(name, dir_fd=parent)
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                raise
-            self.not_empty.append(step.path)
+                raise  # else something new is in it: the look afterwards says so
         self._opened_up.pop(step.path, None)
 
     def _mkdir(self, step: Step, parent: int, name: bytes) -> None:

@@ -28,23 +28,54 @@ class Position:
 
     `standing` is the checkpoint whose files the worktree was last made or seen equal to ("" after
     a partial restore). `cursor` is where its history goes on: that same checkpoint, or the restore
-    that brought the worktree there. `redo` are the states that undo left, nearest last. `moves`
-    are the moves that undo-restore can still take back.
+    that brought the worktree there. `undone` is the nearest state that undo left and `move` the
+    move that undo-restore takes back next; the ones behind them are reached from there, so that
+    the positions of a long ledger share them.
     """
 
-    __slots__ = ("cursor", "moves", "redo", "standing")
+    __slots__ = ("cursor", "move", "standing", "undone")
 
     def __init__(
         self,
         cursor: str = "",
         standing: str = "",
-        redo: tuple[str, ...] = (),
-        moves: tuple[Move, ...] = (),
+        undone: Undone | None = None,
+        move: Move | None = None,
     ) -> None:
         self.cursor = cursor
         self.standing = standing
-        self.redo = redo
-        self.moves = moves
+        self.undone = undone
+        self.move = move
+
+    @property
+    def redo(self) -> tuple[str, ...]:
+        """The states that undo left, nearest last."""
+        found = []
+        undone = self.undone
+        while undone is not None:
+            found.append(undone.id)
+            undone = undone.older
+        return tuple(reversed(found))
+
+    @property
+    def moves(self) -> tuple[Move, ...]:
+        """The moves that can be taken back, nearest last."""
+        found = []
+        move = self.move
+        while move is not None:
+            found.append(move)
+            move = move.before.move
+        return tuple(reversed(found))
+
+
+class Undone:
+    """A state that undo left."""
+
+    __slots__ = ("id", "older")
+
+    def __init__(self, id: str, older: Undone | None) -> None:
+        self.id = id
+        self.older = older
 
 
 class Move:
@@ -103,11 +134,11 @@ class Timeline:
 
     def _replay(self, record: Record, worktree: str) -> None:
         if record.op == CHECKPOINT or record.op in MOVES:
-            if record.text("snapshot"):
+            if record.oid("snapshot"):
                 self.by_id[record.id] = Checkpoint(record, worktree)
             if record.op == CHECKPOINT:
                 before = self.position
-                self.position = Position(record.id, record.id, before.redo, before.moves)
+                self.position = Position(record.id, record.id, before.undone, before.move)
             else:
                 self._move(record)
             return
@@ -132,16 +163,16 @@ class Timeline:
         first = self._moves.get(record.text("continues")) or Move(record, self.position)
         self._moves[record.id] = self._moves[first.record.id] = first
         start, begun = first.before, first.record.id
-        target = record.text("target")
-        moves = (*start.moves, first)
+        target, cursor = record.text("target"), record.text("cursor")
         if record.op == RESTORE:
             self._restores[begun] = record
             standing = "" if record.texts("paths") else target
-            self.position = Position(begun, standing, (), moves)
+            self.position = Position(begun, standing, None, first)
         elif record.op == UNDO:
-            self.position = Position(record.text("cursor"), target, (*start.redo, begun), moves)
+            self.position = Position(cursor, target, Undone(begun, start.undone), first)
         elif record.op == REDO:
-            self.position = Position(record.text("cursor"), target, start.redo[:-1], moves)
+            undone = start.undone.older if start.undone else None
+            self.position = Position(cursor, target, undone, first)
         elif target in self._moves:
             self._take_back(self._moves[target], begun)
 
@@ -149,9 +180,9 @@ class Timeline:
         """undo-restore: the position from before the move that is taken back."""
         was = move.before
         stood = self.by_id.get(was.standing)
-        same = stood is not None and stood.snapshot == move.record.text("snapshot")
+        same = stood is not None and stood.snapshot == move.record.oid("snapshot")
         standing = was.standing if same else move.record.id
-        self.position = Position(was.cursor, standing, (*was.redo, rescue), was.moves)
+        self.position = Position(was.cursor, standing, Undone(rescue, was.undone), was.move)
 
     def _abort(self, record: Record) -> None:
         """A move that changed nothing."""

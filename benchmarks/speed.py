@@ -1,0 +1,100 @@
+"""Measure Rewind against git and the methods of other tools; one script, one table.
+
+    python benchmarks/speed.py [--quick] [--sizes 2000,20000,100000]
+
+Prints the table and writes docs/benchmarks.md. Needs a quiet machine, git, tar, and for the largest
+tree about 3 GB of room for temporary files (TMPDIR chooses where).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+sys.path[0] = str(REPOSITORY)
+
+from benchmarks import experiments, rows  # noqa: E402 - the path above comes first
+from benchmarks.contest import Lab  # noqa: E402
+from benchmarks.trees import make_tree  # noqa: E402
+
+PAGE = REPOSITORY / "docs" / "benchmarks.md"
+PARTS = ("captures", "restores", "list", "memory", "disk", "start")
+RESTORED = 20_000  # files in the tree that restores are measured in
+
+
+def main() -> int:
+    options = _options()
+    sizes = [int(size) for size in options.sizes.split(",")]
+    parts = options.only.split(",") if options.only else list(PARTS)
+    began = time.monotonic()
+    found: list[rows.Row] = []
+    with tempfile.TemporaryDirectory(prefix="rewind-speed-") as folder:
+        lab = Lab(Path(folder))
+        if "captures" in parts or "restores" in parts:
+            for size in sizes:
+                _say(f"a tree of {size:,} files")
+                found += _on_tree(lab, size, parts, quick=options.quick)
+        if "list" in parts:
+            count = 500 if options.quick else 10_000
+            _say(f"{count:,} checkpoints")
+            found += experiments.listing(lab, count, 7)
+        if "memory" in parts:
+            _say("big files")
+            large = 96 if options.quick else 1024
+            found += experiments.memory(lab, (32 << 20, large << 20))
+        if "disk" in parts:
+            size, count = (2000, 100) if options.quick else (20_000, 1000)
+            _say(f"disk: {count:,} checkpoints of {size:,} files")
+            found += experiments.disk(lab, size, count)
+        _say("start-up")
+        found += experiments.start_up(lab, 15)
+        imports = experiments.import_costs(lab)
+        git = lab.read("git", "--version", at=lab.home)
+    print(rows.text(found))
+    if not options.quick and not options.only:
+        minutes = (time.monotonic() - began) / 60
+        command = "python benchmarks/speed.py --sizes " + options.sizes
+        PAGE.parent.mkdir(exist_ok=True)
+        PAGE.write_text(rows.page(found, command, git, minutes, imports))
+    else:
+        print(imports)
+    return 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
+    parser.add_argument("--quick", action="store_true",
+                        help="small numbers, in two minutes; writes no page")
+    parser.add_argument("--sizes", default="2000,20000,100000", help="files in the trees")
+    parser.add_argument("--only", help="some parts: " + ",".join(PARTS) + "; writes no page")
+    return parser.parse_args()
+
+
+def _on_tree(lab: Lab, size: int, parts: list[str], *, quick: bool) -> list[rows.Row]:
+    repeat = 5 if quick else 15
+    tree = make_tree(lab.folder / f"tree{size}", size)
+    lab.git("init", "-q", at=tree.root)
+    lab.git("add", "-A", at=tree.root)
+    lab.git("commit", "-q", "-m", "all of it", at=tree.root)
+    lab.git("gc", "-q", at=tree.root)
+    found = experiments.first_capture(lab, tree)
+    time.sleep(experiments.SETTLED)
+    captured = experiments.captures(lab, tree, repeat)
+    found += captured
+    if "restores" in parts and size == RESTORED:
+        found += experiments.restores(lab, tree, repeat, captured[0].ours)
+    lab.run("rm", "-rf", tree.root, at=lab.folder)
+    lab.run("rm", "-rf", lab.rewind_home, at=lab.folder)
+    return found
+
+
+def _say(words: str) -> None:
+    print(words, "...", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Tests of the store and the ledger against real git."""

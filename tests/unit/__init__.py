@@ -1,0 +1,1 @@
+"""Tests of the parts that need no git and start no process."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from .rooms import ROOMS, ClaudeRoom, DroidRoom, Room
+from .rooms import ROOMS, ClaudeRoom, DroidRoom, HookRoom, Room
 
 
 @pytest.fixture(params=["claude", "droid"])
@@ -18,6 +18,14 @@ def room(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Room]:
     yield made
     made.close()
     assert made.log() == "", "a hook failed"
+
+
+@pytest.fixture
+def hooks(tmp_path: Path) -> Iterator[HookRoom]:
+    """A project, and hooks that are called by hand."""
+    made = HookRoom(tmp_path)
+    yield made
+    made.close()
 
 
 @pytest.fixture

@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from coderewind.agents.settings import hook_command
+
 from .fake_model import FakeModel
 from .install import program
 from .terminal import Terminal
@@ -124,6 +126,40 @@ class Room:
 
     def session_file(self, session: str) -> Path:
         raise NotImplementedError
+
+
+class HookRoom(Room):
+    """No agent: hooks are called by hand, by the very command that is registered."""
+
+    agent = "claude"
+
+    def hook(
+        self, event: str, *, agent: str = "claude", ok: bool = True, **fields: Any
+    ) -> subprocess.CompletedProcess[str]:
+        """One event of session "s1"; the hook must end with 0 and say nothing, unless not `ok`."""
+        payload = {"session_id": "s1", "cwd": str(self.folder), "hook_event_name": event,
+                   "transcript_path": str(self.transcript()), "prompt_id": "p1", **fields}
+        ended = self.raw(event, json.dumps(payload).encode(), agent=agent)
+        if ok:
+            assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+        return ended
+
+    def raw(
+        self, event: str, payload: bytes, *, agent: str = "claude", **env: str
+    ) -> subprocess.CompletedProcess[str]:
+        ended = subprocess.run(hook_command(agent, event), input=payload, cwd=self.folder,
+                               env={**self.env(), **env}, capture_output=True, check=False,
+                               timeout=120)
+        return subprocess.CompletedProcess(ended.args, ended.returncode, ended.stdout.decode(),
+                                           ended.stderr.decode())
+
+    def tool(self, event: str, name: str, call_id: str, **given: Any) -> None:
+        self.hook(event, tool_name=name, tool_use_id=call_id, tool_input=given)
+
+    def transcript(self) -> Path:
+        folder = self.home / ".claude/projects/-project"
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder / "s1.jsonl"
 
 
 class ClaudeRoom(Room):

@@ -125,6 +125,7 @@ class Checkpoint:
         "current",
         "files",
         "flags",
+        "git",
         "head",
         "id",
         "kind",
@@ -151,6 +152,7 @@ class Checkpoint:
         self.anchor = Anchor.from_json(record.data.get("anchor"))
         self.at = record.text("at")  # where it stands in its conversation: agents/adapter.py
         self.flags = record.texts("flags")
+        self.git = record.section("git")  # branches and stashes, before a destructive command
         self.head = record.text("head")
         self.branch = record.text("branch")
         self.coverage = record.oid("coverage")

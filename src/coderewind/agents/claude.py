@@ -127,7 +127,7 @@ def _next_prompt(rows: list[dict[str, object]], start: int) -> int:
 
 
 def _is_prompt(row: dict[str, object]) -> bool:
-    """Whether a row begins a turn: the user's words, or the news of a background task."""
+    """Whether a row begins a turn: the user's words or `!` command, or a background task's news."""
     if row.get("type") != "user" or row.get("isMeta") or row.get("isSidechain"):
         return False
     if row.get("isCompactSummary") or not isinstance(row.get("promptId"), str):
@@ -138,9 +138,9 @@ def _is_prompt(row: dict[str, object]) -> bool:
         return bool(content) and not any(
             isinstance(block, dict) and block.get("type") == "tool_result" for block in content
         ) and not text_of(content).startswith("[Request interrupted")
-    # `!` commands and slash commands are rows of the user too, but no model was asked.
+    # Slash commands and what commands printed are rows of the user too, but begin nothing.
     return isinstance(content, str) and not content.startswith(
-        ("<command-", "<local-command-", "<bash-")
+        ("<command-", "<local-command-", "<bash-stdout>", "<bash-stderr>")
     )
 
 
@@ -157,7 +157,10 @@ def _belongs_to_next(row: dict[str, object], known: set[object]) -> bool:
 
 def _words(row: dict[str, object]) -> str:
     message = row.get("message")
-    return text_of(message.get("content")) if isinstance(message, dict) else ""
+    words = text_of(message.get("content")) if isinstance(message, dict) else ""
+    if words.startswith("<bash-input>"):
+        return "!" + words.removeprefix("<bash-input>").partition("</bash-input>")[0]
+    return words
 
 
 def _carry(source: str, target: str, *, link: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from coderewind.agents import connect, settings, tier
+from coderewind.agents import connect, plugin, settings, tier
 from coderewind.agents.connect import Found
 from coderewind.cli.app import App
 from coderewind.errors import RewindError
@@ -44,8 +44,25 @@ def connect_agents(
                               hint="rewind config --unregister-hooks first")
         settings.apply(change)
         done.append({"agent": agent, "file": change.path, "changed": change.is_change,
-                     "tier": tier_name})
+                     "tier": tier_name, "plugin": _plugin(app, agent)})
     return done
+
+
+def _plugin(app: App, agent: str) -> bool:
+    """Install Claude Code's plugin where it is missing; without it checkpoints are made, too."""
+    found = next((f for f in connect.find() if f.adapter.name == agent), None)
+    if agent != "claude" or found is None or not found.path:
+        return False
+    if plugin.is_installed(found.adapter.home()):
+        plugin.write_out()
+        return True
+    if not plugin.runs_mods(found.version):
+        return False
+    problem = plugin.install(found.path)
+    if problem:
+        app.warn(f"Claude Code's plugin could not be installed: {problem}; "
+                 "checkpoints are made without it")
+    return not problem
 
 
 def disconnect_agents(agents: list[str], *, root: str) -> list[dict[str, object]]:
@@ -55,6 +72,9 @@ def disconnect_agents(agents: list[str], *, root: str) -> list[dict[str, object]
         changes = connect.plan_disconnect(agent, root=root)
         for change in changes:
             settings.apply(change)
+        found = next((f for f in connect.find() if f.adapter.name == agent), None)
+        if agent == "claude" and found and found.path and plugin.is_installed(found.adapter.home()):
+            plugin.uninstall(found.path)
         done.append({"agent": agent, "files": [change.path for change in changes]})
     return done
 
@@ -62,4 +82,5 @@ def disconnect_agents(agents: list[str], *, root: str) -> list[dict[str, object]
 def show_connected(rows: list[dict[str, object]]) -> None:
     for row in rows:
         word = "connected" if row["changed"] else "is connected already"
-        click.echo(f"  {row['agent']} {word}: {row['file']} (tier {row['tier']})")
+        commands = ", /rewind-list and more inside it" if row["plugin"] else ""
+        click.echo(f"  {row['agent']} {word}: {row['file']} (tier {row['tier']}){commands}")

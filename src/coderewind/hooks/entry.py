@@ -79,6 +79,8 @@ def _handle(event: Event) -> None:
     sessions = Sessions()
     with sessions.lock(event.agent, event.session, patience=20.0):
         state = sessions.load(event.agent, event.session)
+        if event.name == "SessionEnd" and not state.worktree:
+            return  # a session that no other event told of: `claude plugin` has such
         try:
             _observe(event, state)
         finally:

@@ -26,6 +26,7 @@ DESTRUCTIVE = "destructive"
 _ARCHIVE_AT = ("UserPromptSubmit", "Stop", "SubagentStop", "SessionEnd", "PreCompact")
 _ARCHIVED_AT_ONCE = 8 << 20
 _AFTER_A_TURN = ("UserPromptSubmit", "SessionStart", "SessionEnd")
+_INSIDE_A_TURN = ("PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch", "Stop")
 _TASK_NEWS = "<task-notification>"
 
 
@@ -51,6 +52,7 @@ class Turn:
             self.snapshot = self.captured.snapshot.hex()
             self.changed = self.last is None or self.last.text("state") != self.snapshot
             try:
+                self._notice_new_turn()
                 _HANDLERS[event.name](self)
                 if not self.recorded:
                     engine.finish(self.captured)
@@ -58,6 +60,20 @@ class Turn:
                     self._archive()
             finally:
                 engine.store.objects.close()
+
+    def _notice_new_turn(self) -> None:
+        """A `!` command of the user's begins a turn that no event announces."""
+        event, state = self.event, self.state
+        if event.name not in _INSIDE_A_TURN or event.is_subagent or not event.prompt_id:
+            return
+        if not state.prompt_id or event.prompt_id == state.prompt_id:
+            return
+        prompt_id, prompt = self.adapter.last_prompt(event.transcript)
+        before = self.last.text("state") if self.last else ""
+        state.open, state.background = {}, []
+        state.begin_turn(prompt if prompt_id == event.prompt_id else "", event.prompt_id, before)
+        if self.changed:
+            self._settle(at.AT_TURN)
 
     # ---- events
 
@@ -193,6 +209,8 @@ class Turn:
         if state.open:
             how = "interrupted: " if self.event.name in _AFTER_A_TURN else "during: "
             return how + ", ".join(state.open.values())[:200]
+        if state.prompt.startswith("!"):
+            return "! " + " ".join(state.prompt[1:200].split())
         if state.background:
             return "in the background: " + ", ".join(state.background)[:200]
         return "changed outside the agent"

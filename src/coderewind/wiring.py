@@ -54,6 +54,8 @@ def make_store(workspace: Workspace, mode: str | None, *, force: bool = False) -
     """A new store for a worktree, seeded with the packs of its repository."""
     refuse_home(workspace.root, force=force)
     if mode is None:
+        mode = home.abandoned_mode(workspace)
+    if mode is None:
         mode = configuration.load(None).text("storage.mode")
         if mode == "repo" and workspace.common_dir is None:
             mode = "global"  # a wish for repositories; this folder is none

@@ -239,3 +239,32 @@ def _flipping(one: str, other: str) -> Iterator[None]:
     finally:
         stop.set()
         worker.join()
+
+
+def test_putting_back_what_was_staged_runs_no_filter(box: Box) -> None:
+    for verb in ("clean", "smudge", "process"):
+        box.git("config", f"filter.evil.{verb}", f"touch {box.canary}")
+    box.write("a.txt", "staged\n")
+    box.git("add", "a.txt")
+    box.write(".gitattributes", "* filter=evil\n")
+    checkpoint = box.save()
+    box.git("read-tree", "HEAD")
+    box.write("a.txt", "worked on\n")
+    box.git_may_change = True
+
+    box.restore(checkpoint, "--index")
+
+    assert box.git("diff-index", "--cached", "--name-only", "HEAD") == b"a.txt\n"
+    assert not os.path.exists(box.canary)
+
+
+def test_a_nested_repository_that_claims_another_work_tree(box: Box) -> None:
+    elsewhere = f"{box.root}/elsewhere"
+    os.mkdir(elsewhere)
+    with open(f"{elsewhere}/.gitignore", "w") as file:
+        file.write("*\n")
+    box.init(where=box.mkdir("nested").path("nested"))
+    box.git("config", "core.worktree", elsewhere, cwd=box.path("nested"))
+    box.write("nested/file", "mine\n")
+
+    box.round_trip(lambda: box.write("nested/file", "changed\n"))

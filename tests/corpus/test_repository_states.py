@@ -608,6 +608,51 @@ def test_the_index_is_put_back_when_asked(box: Box) -> None:
     assert box.git("diff", "--cached") == before
 
 
+def test_the_index_is_put_back_to_nothing_staged(box: Box) -> None:
+    checkpoint = box.save()
+    box.write("new", "x").write("a.txt", "changed\n").commit("later")
+    box.write("a.txt", "staged\n").git("add", "a.txt")
+
+    box.git_may_change = True
+    box.restore(checkpoint, "--index")
+
+    assert box.git("ls-files", "--stage") == box.git("ls-tree", "-r", "HEAD~1").replace(
+        b" blob ", b" ").replace(b"\t", b" 0\t")
+    box.rewind("undo-restore")
+    assert box.git("diff", "--cached", "--name-only") == b"a.txt\n", "undone with the rest"
+
+
+def test_the_index_of_a_sparse_checkout_stays_sparse(box: Box) -> None:
+    box.write("out/c.txt", "c\n").commit()
+    box.git("sparse-checkout", "set", "--cone", "sub")
+    box.write("sub/b.txt", "staged\n").git("add", "sub/b.txt")
+    before = box.git("status", "--porcelain")
+    checkpoint = box.save()
+    box.git("reset", "-q", "--hard")
+
+    box.git_may_change = True
+    box.restore(checkpoint, "--index")
+
+    assert box.git("status", "--porcelain") == before == b"M  sub/b.txt\n"
+
+
+def test_the_index_of_a_conflict_is_put_back(box: Box) -> None:
+    box.git("checkout", "-q", "-b", "other")
+    box.write("a.txt", "theirs\n").commit()
+    box.git("checkout", "-q", "main")
+    box.write("a.txt", "ours\n").commit()
+    box.git("merge", "-q", "other", ok=False)
+    before = box.git("ls-files", "--stage")
+    checkpoint = box.save()
+    box.git("add", "-A")
+
+    box.git_may_change = True
+    box.restore(checkpoint, "--index")
+
+    assert box.git("ls-files", "--stage") == before
+    assert before.count(b"a.txt") == 3
+
+
 def test_a_repository_with_hooks_runs_none(box: Box) -> None:
     names = ["pre-commit", "post-commit", "post-checkout", "post-index-change", "pre-auto-gc"]
     names += ["reference-transaction", "post-rewrite", "fsmonitor-watchman", "commit-msg"]

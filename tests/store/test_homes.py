@@ -156,3 +156,72 @@ def test_a_store_of_a_newer_format_is_left_alone(saved: Box) -> None:
     saved.rewind("init", "--yes", ok=False)
     with open(path, encoding="utf-8") as file:
         assert '"format": "2"' in file.read(), "init downgraded a newer store"
+
+
+def test_a_store_begun_anew_does_not_list_what_is_gone(saved: Box) -> None:
+    git_dir = store_dir(opened(saved))
+    shutil.rmtree(git_dir)
+
+    saved.rewind("init", "--yes")
+
+    again = opened(saved)
+    assert _numbers(again) == [1]
+    again.checkpoint()
+    assert _numbers(opened(saved)) == [2, 1]
+    assert_sound(again)
+
+
+@pytest.mark.parametrize("content", ['{"format": "2"}', "garbage"])
+def test_a_store_that_cannot_be_read_does_not_stop_other_folders(
+    saved: Box, content: str
+) -> None:
+    path = f"{os.fsdecode(opened(saved).engine.store.home)}/about.json"
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(content)
+    saved.write(f"{saved.root}/other/file", "x")
+
+    other = Rewind.open(f"{saved.root}/other")
+    other.checkpoint()
+    other.close()
+
+
+@pytest.mark.parametrize("mode", home.MODES)
+def test_init_finds_the_checkpoints_of_a_damaged_description(box: Box, mode: str) -> None:
+    box.skip = {b".agent"}
+    box.git_may_change = mode == "repo"
+    box.rewind("init", "--mode", mode, "--yes")
+    path = f"{os.fsdecode(opened(box).engine.store.home)}/about.json"
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("garbage")
+
+    box.rewind("init", "--yes")
+
+    again = opened(box)
+    assert again.engine.store.mode == mode
+    assert _numbers(again)[-1] == 1
+
+
+def test_a_locale_without_letters_finds_the_same_store(plain: Box) -> None:
+    """The name of a store does not depend on how the locale reads the path."""
+    os.rename(plain.project, f"{plain.root}/caf\u00e9")
+    plain.project = f"{plain.root}/caf\u00e9"
+    checkpoint = plain.save()
+    plain.env |= {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    plain.write("a.txt", "changed")
+
+    assert [item["id"] for item in plain.checkpoints()] == [checkpoint]
+    plain.restore(checkpoint)
+    assert plain.read("a.txt") == b"a\n"
+
+
+def test_a_store_below_letters_that_the_locale_lacks(plain: Box) -> None:
+    plain.env |= {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0",
+                  "REWIND_HOME": f"{plain.root}/caf\u00e9"}
+    checkpoint = plain.save()
+    plain.write("a.txt", "changed")
+    plain.restore(checkpoint)
+    plain.env["LC_ALL"] = "C.UTF-8"
+
+    plain.rewind("undo-restore")
+
+    assert plain.read("a.txt") == b"changed"

@@ -1,7 +1,7 @@
 """What a capture writes is what git would have written."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from corpus.box import Box
@@ -51,7 +51,7 @@ def test_a_tree_has_the_id_that_git_gives_it(either: Box) -> None:
 
 def test_and_so_has_every_later_one(either: Box) -> None:
     rewind = opened(either)
-    steps = [
+    steps: list[Callable[[], object]] = [
         lambda: either.write("a", "1"),
         lambda: either.write("a", "2").write("sub/b", "3"),
         lambda: either.remove("a").write("a/b/c", "x"),

@@ -36,8 +36,8 @@ def init(
     refuse_home(workspace.root, force=force)
     try:
         store = home.locate(workspace)
-    except RewindError:
-        store = None  # damaged registration: written anew below
+    except home.DamagedStore:
+        store = None  # written anew below
     made = store is None
     if store is None:
         store = make_store(workspace, mode, force=force)

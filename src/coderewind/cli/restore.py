@@ -68,6 +68,7 @@ def restore(
         return
     scope = tuple(app.root_path(engine, path) for path in paths)
     talk = None if code_only or scope else _talk(app, engine, target)
+    plan = None
     if dry_run or not yes:
         plan = engine.plan(target, paths=scope)
         if dry_run:
@@ -82,10 +83,11 @@ def restore(
             app.confirm("Restore?", yes=yes)
     outcome = engine.restore(target, paths=scope, index=index)
     resume = None
-    if talk is not None and outcome.rescue is not None:
-        resume = conversation.restore(engine, talk, move=outcome.rescue.id)
+    if talk is not None:
+        move = outcome.rescue.id if outcome.rescue else ""
+        resume = conversation.restore(engine, talk, move=move)
     data = {**outcome.as_json(), "resume": resume.as_json() if resume else None}
-    app.out(data, lambda: show_outcome(outcome, resume=resume,
+    app.out(data, lambda: show_outcome(outcome, shown=plan, resume=resume,
                                        files_only=not (code_only or scope)))
 
 
@@ -129,11 +131,20 @@ def show_outcome(
     *,
     resume: Resume | None = None,
     files_only: bool = False,
+    shown: Plan | None = None,
     back: str | None = BACK,
 ) -> None:
-    """What was done, and the command that takes it back (None: restoring the state before)."""
-    plan_lines(outcome.plan)
+    """What was done, and the command that takes it back (None: restoring the state before).
+
+    A plan that was `shown` before is not shown again.
+    """
+    if shown is None or shown.as_json() != outcome.plan.as_json():
+        plan_lines(outcome.plan)
     assert outcome.target is not None
+    if outcome.plan.is_empty and outcome.rescue is None:
+        if resume is not None:
+            show_resume(resume)
+        return
     changes = plural(len(outcome.plan.steps), "change")
     click.echo(f"restored #{outcome.target.number}: {changes}, verified")
     if files_only and not outcome.target.anchor.session:

@@ -59,11 +59,11 @@ def plan_lines(plan: Plan, *, limit: int = _LIMIT) -> None:
     if len(plan.steps) > limit:
         click.echo(f"{'':13}  … and {len(plan.steps) - limit} more")
     for kept in plan.kept[:limit]:
-        click.echo(f"{'keep'.rjust(13)}  {printable(to_text(kept.path))}  ({kept.why})")
+        click.echo(f"{'keep'.rjust(13)}  {printable(to_text(kept.path))}: {kept.why}")
     if len(plan.kept) > limit:
         click.echo(f"{'keep'.rjust(13)}  … and {len(plan.kept) - limit} more")
     for kept in plan.blocked[:limit]:
         word = click.style("blocked".rjust(13), fg="red", bold=True)
-        click.echo(f"{word}  {printable(to_text(kept.path))}  ({kept.why})")
+        click.echo(f"{word}  {printable(to_text(kept.path))}: {kept.why}")
     if plan.is_empty and not plan.blocked:
         click.echo("  nothing to change: the files are already like that")

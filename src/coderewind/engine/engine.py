@@ -19,6 +19,7 @@ from coderewind.store.diff import SnapshotView, compare
 from coderewind.store.filters import Filters
 from coderewind.store.home import Store
 from coderewind.store.lock import PATIENCE, Lock
+from coderewind.store.objects import DamagedObject
 from coderewind.store.pack import BLOB, PackWriter
 from coderewind.store.staged import record_staged
 from coderewind.store.workspace import Workspace, head_of
@@ -112,7 +113,8 @@ class Engine:
         with self.working() as now_ns:
             captured = self.capture(now_ns)
             last = self.ledger.last()
-            if reuse and last is not None and captured.reused:
+            reused = last is not None and last.text("state") == captured.snapshot.hex()
+            if reuse and reused:
                 same = Timeline(self.ledger.records(), self.workspace.name)
                 newest = same.checkpoints[0] if same.checkpoints else None
                 if newest and newest.current and newest.snapshot == captured.snapshot.hex():
@@ -128,8 +130,8 @@ class Engine:
             record = self.append_state(ops.CHECKPOINT, data, captured, now_ns, last=last)
         checkpoint = Checkpoint(record, self.workspace.name)
         checkpoint.current = True
-        checkpoint.reused = captured.reused
-        return Saved(checkpoint, captured.coverage, reused=captured.reused)
+        checkpoint.reused = reused
+        return Saved(checkpoint, captured.coverage, reused=reused)
 
     def finish(self, captured: Captured) -> None:
         """Make a capture durable without recording it."""
@@ -216,7 +218,9 @@ class Engine:
         }
         if blobs:
             facts["blobs"] = blobs
-        return self._publish(pack, facts, op, b"", sorted(set(tree)), last)
+        snapshot = data.get("snapshot")
+        kept = bytes.fromhex(snapshot) if isinstance(snapshot, str) else b""
+        return self._publish(pack, facts, op, kept, sorted(set(tree)), last)
 
     def notes(self, op: str) -> list[Record]:
         """All facts of one kind, oldest first."""
@@ -254,7 +258,10 @@ class Engine:
         return record
 
     def _files_changed(self, captured: Captured, last: Record | None) -> int:
-        """How many files differ from the state that the newest record left behind."""
+        """How many files differ from the state that the newest record left behind.
+
+        A number for people: that the older state is damaged must not stop a new one.
+        """
         before = last.oid("state") if last else ""
         if before == captured.snapshot.hex():
             return 0
@@ -263,8 +270,11 @@ class Engine:
         if captured.pack.finish():  # its trees must be readable to be compared
             self.store.objects.refresh()
         captured.pack = self.store.pack()
-        old = SnapshotView(self.store.objects, bytes.fromhex(before))
-        return len(compare(self.store.objects, old.tree, captured.tree))
+        try:
+            old = SnapshotView(self.store.objects, bytes.fromhex(before))
+            return len(compare(self.store.objects, old.tree, captured.tree))
+        except DamagedObject:
+            return captured.changed
 
     # ---- reading
 
@@ -320,11 +330,15 @@ class Engine:
         ]
 
     def _state_before(self, checkpoint: Checkpoint) -> str:
+        """The newest state before a checkpoint that is still there to be compared with."""
+        records = Ledger(self.store, checkpoint.worktree).records()
+        kept = {record.oid("snapshot") for record in records if not record.data.get(ops.PRUNED)}
         state = ""
-        for record in Ledger(self.store, checkpoint.worktree).records():
+        for record in records:
             if record.id == checkpoint.id:
                 break
-            state = record.oid("state") or state
+            if record.oid("state") in kept:
+                state = record.oid("state") or state
         return state
 
     def current_snapshot(self, patience: float = PATIENCE) -> Captured:

@@ -7,10 +7,12 @@ import os
 from coderewind.engine.engine import Engine
 from coderewind.errors import RewindError
 from coderewind.ledger.chain import Ledger, ledgers
+from coderewind.ledger.rewrite import mend
 from coderewind.store.git import GitError
 from coderewind.store.home import lay_out_again
-from coderewind.store.objects import DamagedObject
+from coderewind.store.objects import DamagedObject, Objects
 from coderewind.store.salvage import salvage
+from coderewind.store.trust import is_whole
 from coderewind.timeline.build import Timeline
 
 
@@ -63,22 +65,34 @@ def diagnose(engine: Engine) -> Diagnosis:
     """Read every object that a record keeps alive, and check it against its id."""
     found = Diagnosis()
     found.problems += quick_check(engine)
-    bad: set[bytes] = set()
-    checked: dict[bytes, bool] = {}
+    reader = _Reader(engine.store.objects)
+    objects = engine.store.objects
+    if engine.store.mode != "repo":
+        for pack in sorted(os.listdir(objects.pack_dir)):
+            if pack.endswith(b".idx") and not (
+                is_whole(objects, pack) and is_whole(objects, pack[:-4] + b".pack")
+            ):
+                found.problems.append(f"{os.fsdecode(pack[:-4])} is damaged")
     for name in ledgers(engine.store):
+        ledger = Ledger(engine.store, name)
         try:
-            timeline = Timeline(Ledger(engine.store, name).records(), name)
+            ledger.chain()
         except RewindError as error:
-            found.problems.append(f"{name}: {error.message}")
-            continue
+            found.problems.append(f"the ledger of {name} is broken: {error.message}")
+        try:
+            timeline = Timeline(ledger.records(), name)
+        except RewindError:
+            continue  # said already
         for checkpoint in reversed(timeline.checkpoints):
-            if not _whole(engine, bytes.fromhex(checkpoint.snapshot), checked, bad):
+            parts = (checkpoint.snapshot, checkpoint.coverage, checkpoint.staged)
+            checks = [reader.is_whole(bytes.fromhex(part)) for part in parts if part]
+            if not all(checks):
                 found.damaged.append(checkpoint.number)
         if engine.progress:
-            engine.progress("checked", len(checked))
+            engine.progress("checked", reader.count)
     engine.store.objects.close()
-    found.checked = len(checked)
-    for oid in sorted(bad):
+    found.checked = reader.count
+    for oid in sorted(reader.damaged):
         found.problems.append(f"object {oid.hex()[:12]} is missing or damaged")
     if found.damaged:
         numbers = ", ".join(f"#{number}" for number in found.damaged[:20])
@@ -88,55 +102,50 @@ def diagnose(engine: Engine) -> Diagnosis:
     return found
 
 
-def _whole(engine: Engine, oid: bytes, checked: dict[bytes, bool], bad: set[bytes]) -> bool:
-    """Whether an object and all that it refers to can be read; each is read once."""
-    order = [oid]
-    parents: dict[bytes, list[bytes]] = {}
-    while order:
-        current = order.pop()
-        if current in checked:
-            continue
+class _Reader:
+    """Reads objects with all that they refer to, each of them once."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+        self._below: dict[bytes, list[bytes]] = {}
+        self._whole: dict[bytes, bool] = {}
+        self.damaged: set[bytes] = set()
+
+    @property
+    def count(self) -> int:
+        return len(self._below)
+
+    def is_whole(self, oid: bytes) -> bool:
+        """Whether an object and all below it can be read and have the content of their ids."""
+        stack = [oid]
+        while stack:
+            current = stack[-1]
+            if current not in self._below:
+                self._below[current] = self._look(current)
+            waiting = [child for child in self._below[current] if child not in self._whole]
+            if waiting:
+                stack += waiting
+                continue
+            stack.pop()
+            self._whole[current] = current not in self.damaged and all(
+                self._whole[child] for child in self._below[current]
+            )
+        return self._whole[oid]
+
+    def _look(self, oid: bytes) -> list[bytes]:
+        """What an object refers to; reading it checks it. A large blob is streamed."""
+        objects = self._objects
         try:
-            below = _below(engine, current)
+            kind = objects.kind(oid)
+            if kind == b"tree":
+                return [child for _, _, child in objects.read_tree(oid)]
+            if kind == b"commit":
+                return [objects.read_commit_tree(oid)]
+            for _ in objects.stream(oid):
+                pass
         except DamagedObject:
-            checked[current] = False
-            bad.add(current)
-            continue
-        checked[current] = True
-        parents[current] = below
-        order += below
-    return _all_good(oid, parents, checked, engine)
-
-
-def _all_good(
-    oid: bytes, known: dict[bytes, list[bytes]], checked: dict[bytes, bool], engine: Engine
-) -> bool:
-    order, seen = [oid], {oid}
-    while order:
-        current = order.pop()
-        if not checked.get(current, False):
-            return False
-        below = known.get(current)
-        if below is None:
-            below = _below(engine, current)
-        for child in below:
-            if child not in seen:
-                seen.add(child)
-                order.append(child)
-    return True
-
-
-def _below(engine: Engine, oid: bytes) -> list[bytes]:
-    """What an object refers to; reading it checks it. A large blob is streamed."""
-    objects = engine.store.objects
-    kind = objects.kind(oid)
-    if kind == b"tree":
-        return [child for _, _, child in objects.read_tree(oid)]
-    if kind == b"commit":
-        return [objects.read_commit_tree(oid)]
-    for _ in objects.stream(oid):
-        pass
-    return []
+            self.damaged.add(oid)
+        return []
 
 
 def repair(engine: Engine, found: Diagnosis) -> None:
@@ -144,12 +153,17 @@ def repair(engine: Engine, found: Diagnosis) -> None:
     lay_out_again(engine.store)
     found.mended.append("the store's skeleton was checked")
     with engine.alone():
-        lost = salvage(engine.store)
-    if lost:
-        found.mended.append(f"{lost} damaged packs were set aside and what is whole in them kept")
-    for name in ledgers(engine.store):
-        if Ledger(engine.store, name).mend():
-            found.mended.append(f"the newest record of {name} was found again")
+        damaged = salvage(engine.store)
+    if damaged:
+        found.mended.append(
+            f"{damaged} damaged packs were set aside and what is whole in them kept")
+    for worktree in ledgers(engine.store):
+        lost = mend(engine.store, Ledger(engine.store, worktree))
+        if lost is not None:
+            found.mended.append(f"the ledger of {worktree} was linked anew")
+        if lost:
+            numbers = ", ".join(f"#{number}" for number in lost)
+            found.mended.append(f"of these checkpoints only the record is left: {numbers}")
     if engine.journal.exists():
         try:
             interrupted = engine.journal.read()
@@ -160,9 +174,9 @@ def repair(engine: Engine, found: Diagnosis) -> None:
             engine.journal.end()
             found.mended.append("a journal that led nowhere was removed")
     private = engine.store.private_dir(engine.workspace.name)
-    for name in (b"state", b"ledger.jsonl"):
+    for cache in (b"state", b"ledger.jsonl"):
         try:
-            os.unlink(os.path.join(private, name))
+            os.unlink(os.path.join(private, cache))
         except FileNotFoundError:
             pass
     engine.store.objects.refresh()

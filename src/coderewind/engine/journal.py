@@ -9,6 +9,7 @@ import json
 import os
 
 from coderewind.errors import RewindError
+from coderewind.model.paths import to_bytes
 from coderewind.store.home import Store
 from coderewind.store.pack import fsync_dir, write_durably
 from coderewind.store.workspace import Workspace
@@ -23,7 +24,7 @@ class Interrupted:
     def __init__(self, data: dict[str, object]) -> None:
         self.record = str(data.get("record", ""))
         self.target = str(data.get("target", ""))
-        self.stage = os.fsencode(str(data.get("stage", "")))
+        self.stage = to_bytes(str(data.get("stage", "")))
         # What to put back into the user's index; None when it is to be left alone.
         index = data.get("index")
         self.index = index if isinstance(index, str) else None

@@ -124,6 +124,9 @@ def _undo_once(engine: Engine) -> Outcome:
     for checkpoint, cursor in timeline.history(timeline.position.cursor):
         if checkpoint.snapshot == now.snapshot.hex():
             continue
+        plan = engine.plan(checkpoint)
+        if plan.is_empty and not plan.blocked:
+            continue  # it differs only in what restores leave alone: no step that a user would see
         data: dict[str, object] = {"target": checkpoint.id, "cursor": cursor}
         return _move(engine, ops.UNDO, checkpoint, data)
     raise RewindError("there is no earlier state to go back to", hint="rewind list")
@@ -179,6 +182,9 @@ def _move(
         for attempt in range(_TRIES):
             prepared = prepare(engine, now_ns, checkpoint, left_out, paths)
             _refuse_if_blocked(prepared.plan)
+            if op == ops.RESTORE and prepared.plan.is_empty and not index:
+                engine.journal.end()  # an interrupted restore may just have come to its end
+                return Outcome(prepared.plan, rescue, checkpoint)
             record = _record_move(engine, op, checkpoint, data, prepared, now_ns)
             rescue = rescue or Checkpoint(record, engine.workspace.name)
             try:
@@ -195,9 +201,25 @@ def _move(
                 elif "continues" not in data:
                     _abandon(engine, record, now_ns)
                     rescue = None
-        _verify(engine, now_ns, checkpoint, left_out, prepared.plan)
+        there = _verify(engine, now_ns, checkpoint, left_out, prepared.plan)
         engine.journal.end()
+        assert rescue is not None
+        _note_state(engine, rescue, checkpoint, there, now_ns)
     return Outcome(prepared.plan, rescue, checkpoint)
+
+
+def _note_state(
+    engine: Engine, rescue: Checkpoint, checkpoint: Checkpoint, there: Captured, now_ns: int
+) -> None:
+    """With files kept, or only some restored: what the next save is to be compared with."""
+    snapshot = there.snapshot.hex()
+    if snapshot == checkpoint.snapshot:
+        return
+    facts: dict[str, object] = {"target": rescue.id, "snapshot": snapshot, "state": snapshot}
+    try:
+        engine.append_note(ops.STATE, facts, now_ns)
+    except RewindError:
+        pass  # the move is done; only a number of files will be less exact
 
 
 def _refuse_if_blocked(plan: Plan) -> None:
@@ -258,7 +280,8 @@ def _apply(
             progress = engine.progress
             writer.apply(plan, (lambda n, _: progress("restored", n)) if progress else None)
             if index:
-                restore_staged(engine.store, engine.workspace, checkpoint.staged)
+                restore_staged(engine.store, engine.workspace, checkpoint.staged,
+                               checkpoint.head)
         except OSError as error:
             raise RewindError(
                 f"the restore stopped half-way: {error.strerror}",
@@ -281,13 +304,14 @@ def _verify(
     checkpoint: Checkpoint,
     left_out: list[LeftOut],
     plan: Plan,
-) -> None:
-    """Look again: nothing of the plan may still be open.
+) -> Captured:
+    """Look again: nothing of the plan may still be open. What is there now.
 
     A deletion that was not in the plan is no fault: with the rules of then back in force, files
     that were ignored a moment ago are seen now, and stay.
     """
-    again = prepare(engine, now_ns, checkpoint, left_out, plan.paths).plan
+    prepared = prepare(engine, now_ns, checkpoint, left_out, plan.paths)
+    again = prepared.plan
     engine.store.objects.close()
     planned = {step.path for step in plan.steps}
     left = [step.path for step in again.steps
@@ -299,6 +323,7 @@ def _verify(
             "something else is writing here",
             hint="rewind restore --continue tries again, rewind restore --abort goes back",
         )
+    return prepared.captured
 
 
 def resume(engine: Engine) -> Outcome:

@@ -13,11 +13,11 @@ from coderewind.engine.engine import Engine
 from coderewind.engine.health import disk_usage
 from coderewind.engine.settings import Settings
 from coderewind.errors import RewindError
+from coderewind.ledger.rewrite import relink
 from coderewind.model import records as ops
-from coderewind.model.records import Checkpoint, Record
+from coderewind.model.records import Record
 from coderewind.store.git import Git
 from coderewind.store.home import Store
-from coderewind.store.pack import PackWriter
 from coderewind.store.salvage import sweep
 from coderewind.timeline.build import Timeline
 
@@ -57,7 +57,7 @@ def prune(
         timeline = engine.timeline()
         doomed = _doomed(engine, timeline, settings, keep, protect)
         if doomed:
-            _rewrite(engine, timeline, doomed, lock.now_ns)
+            result.dropped += _rewrite(engine, timeline, doomed, lock.now_ns)
         compact(engine.store, everything=True)
         limit = settings.whole("retention.maxBytes")
         while limit and disk_usage(engine.store.git_dir) > limit:
@@ -65,20 +65,13 @@ def prune(
             more = _oldest_unprotected(timeline, settings, protect)
             if not more:
                 break
-            doomed |= more
-            _rewrite(engine, timeline, more, lock.now_ns)
+            result.dropped += _rewrite(engine, timeline, more, lock.now_ns)
             compact(engine.store, everything=True)
         engine.store.objects.refresh()
+    result.dropped.sort()
     result.kept = len(engine.timeline().checkpoints)
-    result.dropped = sorted(cp.number for cp in _numbers(timeline, doomed))
     result.after = disk_usage(engine.store.git_dir)
     return result
-
-
-def _numbers(timeline: Timeline, ids: set[str]) -> list[Checkpoint]:
-    return [Checkpoint(record) for record in timeline.records if record.id in ids] or [
-        cp for cp in timeline.checkpoints if cp.id in ids
-    ]
 
 
 def _doomed(
@@ -136,8 +129,8 @@ def _oldest_unprotected(
     return set(loose[: max(1, len(loose) // 4)]) if loose else set()
 
 
-def _rewrite(engine: Engine, timeline: Timeline, doomed: set[str], now_ns: int) -> None:
-    """Write the chain anew without the doomed records, and put it in the old one's place."""
+def _rewrite(engine: Engine, timeline: Timeline, doomed: set[str], now_ns: int) -> list[int]:
+    """Write the chain anew without the doomed checkpoints, and put it in the old one's place."""
     store = engine.store
     before = engine.ledger.head()
     known = {cp.id for cp in timeline.checkpoints} - doomed
@@ -158,7 +151,8 @@ def _rewrite(engine: Engine, timeline: Timeline, doomed: set[str], now_ns: int) 
     }
     try:
         for record in records:
-            parent = _copy(engine, pack, record, parent)
+            parent = relink(store, engine.ledger, pack, record, parent,
+                            keep=record.id not in doomed)
         parent = engine.ledger.prepare(pack, facts, f"prune: {len(doomed)} dropped", parent=parent,
                                        snapshot=b"", tree=[])
         pack.finish()
@@ -169,29 +163,18 @@ def _rewrite(engine: Engine, timeline: Timeline, doomed: set[str], now_ns: int) 
     store.objects.close()
     engine.ledger.replace(parent, before=before)
     store.release()
+    return [timeline.by_id[id].number for id in doomed]
 
 
 def _stays(record: Record, known: set[str], doomed: set[str], sessions: set[str]) -> bool:
-    if record.id in doomed or record.op == ops.PRUNE:
+    """Whether a record is written again. Moves are, as facts: undo and redo go by them."""
+    if record.op == ops.PRUNE or (record.op == ops.CHECKPOINT and record.id in doomed):
         return False
-    if record.op in (ops.LABEL, ops.PIN, ops.UNPIN, ops.BIND):
+    if record.op in (ops.LABEL, ops.PIN, ops.UNPIN, ops.BIND, ops.STATE):
         return record.text("target") in known
     if record.op == ops.TRANSCRIPT:
         return record.text("session") in sessions
     return True
-
-
-def _copy(engine: Engine, pack: PackWriter, record: Record, parent: str) -> str:
-    """One record of the old chain, linked to a new parent."""
-    objects = engine.store.objects
-    tree = objects.read_tree(objects.read_commit_tree(bytes.fromhex(record.commit)))
-    snapshot = record.oid("snapshot")
-    data = {key: value for key, value in record.data.items() if key != "v"}
-    subject = objects.read(bytes.fromhex(record.commit))[1].split(b"\n\n", 1)[1].split(b"\n")[0]
-    return engine.ledger.prepare(
-        pack, data, subject.decode("utf-8", "replace"), parent=parent,
-        snapshot=bytes.fromhex(snapshot) if snapshot else b"", tree=tree,
-    )
 
 
 def compact(store: Store, *, everything: bool) -> None:

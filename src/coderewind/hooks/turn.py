@@ -18,7 +18,6 @@ from coderewind.hooks.words import call_words, turn_words
 from coderewind.model import records as ops
 from coderewind.model.records import Anchor, Record
 from coderewind.store.diff import SnapshotView, compare
-from coderewind.store.pack import PackWriter
 
 SHELLS = ("Bash", "Execute", "PowerShell")
 PARALLEL = "parallel"
@@ -45,10 +44,10 @@ class Turn:
     def observe(self) -> None:
         """Capture the worktree and record what the event means."""
         engine, event = self.engine, self.event
-        with engine.shared(), engine.lock() as lock:
-            self.now_ns = lock.now_ns
+        with engine.working() as now_ns:
+            self.now_ns = now_ns
             self.last = engine.ledger.last()
-            self.captured = engine.capture(lock.now_ns)
+            self.captured = engine.capture(now_ns)
             self.snapshot = self.captured.snapshot.hex()
             self.changed = self.last is None or self.last.text("state") != self.snapshot
             try:
@@ -71,7 +70,10 @@ class Turn:
         prompt_id, prompt = self.adapter.last_prompt(event.transcript)
         before = self.last.text("state") if self.last else ""
         state.open, state.background = {}, []
-        state.begin_turn(prompt if prompt_id == event.prompt_id else "", event.prompt_id, before)
+        if prompt_id != event.prompt_id:
+            # Not on the disk yet. Where prompts are announced, only a `!` command is not.
+            prompt = "!" if state.prompt else ""
+        state.begin_turn(prompt, event.prompt_id, before)
         if self.changed:
             self._settle(at.AT_TURN)
 
@@ -246,7 +248,7 @@ class Turn:
             if value:
                 data[key] = value
         if self.recorded:
-            self.captured.pack = PackWriter(engine.store.objects.pack_dir, engine.store.algo)
+            self.captured.pack = engine.store.pack()
         self.last = engine.append_state(ops.CHECKPOINT, data, self.captured, self.now_ns,
                                         last=self.last)
         self.recorded += 1
@@ -271,7 +273,7 @@ class Turn:
             return 0
         engine = self.engine
         engine.finish(self.captured)
-        self.captured.pack = PackWriter(engine.store.objects.pack_dir, engine.store.algo)
+        self.captured.pack = engine.store.pack()
         try:
             old = SnapshotView(engine.store.objects, bytes.fromhex(before))
             return len(compare(engine.store.objects, old.tree, self.captured.tree))

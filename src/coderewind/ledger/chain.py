@@ -20,6 +20,7 @@ from coderewind.store.home import Store
 from coderewind.store.objects import commit_bytes, tree_bytes
 from coderewind.store.pack import COMMIT, TREE, PackWriter, fsync_dir, write_durably
 
+_TAIL = 65536  # more than nearly every record takes
 KEEP_REF = "refs/rewind/store"
 _GENESIS = b"rewind: here the ledger begins"
 
@@ -45,10 +46,8 @@ class Ledger:
         except FileNotFoundError:
             return self._packed_head()
         if len(head) not in (40, 64) or head.strip(b"0123456789abcdef"):
-            raise RewindError(
-                f"the ledger's newest record is not known: {self._ref_name} is damaged",
-                hint="rewind doctor --repair finds it again",
-            )
+            raise RewindError(f"the ledger's end is not known: {self._ref_name} is damaged",
+                              hint="rewind doctor --repair finds it again")
         return head.decode()
 
     def last(self) -> Record | None:
@@ -58,7 +57,7 @@ class Ledger:
             return None
         try:
             with open(self._copy, "rb") as file:
-                file.seek(max(0, os.fstat(file.fileno()).st_size - 65536))
+                file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
                 line = file.read().rstrip(b"\n").rpartition(b"\n")[2]
         except OSError:
             line = b""
@@ -101,26 +100,34 @@ class Ledger:
         except (ValueError, RecursionError) as error:
             raise RewindError("the ledger is damaged", hint="rewind doctor") from error
 
-    def mend(self) -> bool:
-        """Find a lost end again by the copy; whether there was anything to mend."""
-        try:
-            head = self.head()
-            if not head or self._is_commit(head):
-                return False
-        except RewindError:
-            pass
-        for line in reversed(self._copied_lines()):
-            commit = line.partition(b" ")[0].decode("ascii", "replace")
-            if self._is_commit(commit):
-                self._set_ref(commit)
-                return True
-        return False
+    def chain(self) -> list[Record]:
+        """All records as the commits say, without the copy."""
+        head = self.head()
+        return _parsed(self._read_chain(head)) if head else []
 
-    def _is_commit(self, oid: str) -> bool:
+    def copied(self) -> list[Record]:
+        """The records that the copy knows, whatever the chain says."""
+        found = []
+        for line in self._copied_lines():
+            try:
+                found += _parsed([line])
+            except (ValueError, RecursionError, RewindError):
+                continue
+        return found
+
+    def read_commit(self, commit: str) -> tuple[Record | None, str]:
+        """One record of the chain and the commit before it; None for the chain's beginning."""
+        _, content = self._store.objects.read(bytes.fromhex(commit))
+        header, _, message = content.partition(b"\n\n")
+        parents = [line[7:].decode() for line in header.split(b"\n") if line.startswith(b"parent ")]
+        subject, _, body = message.partition(b"\n")
+        if subject == _GENESIS and not body.strip():
+            return None, ""
         try:
-            return self._store.objects.kind(bytes.fromhex(oid)) == b"commit"
-        except (RewindError, ValueError):
-            return False
+            record = _parsed([commit.encode() + b" " + body.strip()])[0]
+        except (ValueError, RecursionError) as error:
+            raise _damaged_record(commit) from error
+        return record, parents[0] if parents else ""
 
     def prepare(
         self,
@@ -172,6 +179,14 @@ class Ledger:
         if self.head() != before:
             raise RewindError("the ledger changed meanwhile", hint="try again")
         self._set_ref(commit)
+        self._forget_copy()
+
+    def become(self, commit: str) -> None:
+        """Put a mended chain in the place of a damaged one, whatever its end was."""
+        self._set_ref(commit)
+        self._forget_copy()
+
+    def _forget_copy(self) -> None:
         try:
             os.unlink(self._copy)
         except FileNotFoundError:
@@ -188,12 +203,15 @@ class Ledger:
         try:
             os.fchmod(fd, 0o600)
             end = os.lseek(fd, 0, os.SEEK_END)
-            if end and os.pread(fd, 1, end - 1) != b"\n":
-                os.ftruncate(fd, 0)  # a torn line: start over, the next reader fills it in
-                return
-            if not end and before:
-                return
-            os.write(fd, line)
+            tail = os.pread(fd, _TAIL, max(0, end - _TAIL))
+            last = tail.rstrip(b"\n").rpartition(b"\n")[2]
+            if (end or before) and not (
+                tail.endswith(b"\n") and before and last.startswith(before.encode() + b" ")
+            ):
+                os.ftruncate(fd, 0)  # torn, or of another chain: the next reader fills it in
+                end = 0
+            if end or not before:
+                os.write(fd, line)
         finally:
             os.close(fd)
 
@@ -220,8 +238,7 @@ class Ledger:
             if subject == _GENESIS and not text:
                 continue
             if not text.startswith(b"{") or b"\n" in text:
-                raise RewindError(f"record {commit.decode()[:12]} of the ledger is damaged",
-                                  hint="rewind doctor")
+                raise _damaged_record(commit.decode())
             lines.append(commit + b" " + text)
         return lines
 
@@ -270,9 +287,14 @@ def _parsed(lines: list[bytes]) -> list[Record]:
     return [_record(data, commit) for data, commit in zip(loaded, commits, strict=True)]
 
 
+def _damaged_record(commit: str) -> RewindError:
+    return RewindError(f"record {commit[:12]} of the ledger is damaged",
+                       hint="rewind doctor --repair keeps what is left")
+
+
 def _record(data: object, commit: str) -> Record:
     if not isinstance(data, dict):
-        raise RewindError(f"record {commit[:12]} of the ledger is damaged", hint="rewind doctor")
+        raise _damaged_record(commit)
     version = data.get("v", 0)
     if not isinstance(version, int) or version > VERSION:
         raise RewindError("this ledger was written by a newer Rewind", hint="upgrade Rewind")

@@ -23,9 +23,12 @@ BIND = "bind"
 PRUNE = "prune"
 TRANSCRIPT = "transcript"  # a part of an agent's session file
 CONVERSATION = "conversation"  # a conversation was put back, as a new session
+STATE = "state"  # what a move really left behind, when that is not its target entirely
 MOVES = (RESTORE, UNDO, REDO, UNDO_RESTORE)
 
-_HEX = "0123456789abcdef"
+# A record with this fact set no longer keeps its snapshot, and is no longer listed.
+PRUNED = "pruned"
+
 _MOST = 1 << 53  # what JSON readers of other languages take as a whole number, too
 
 
@@ -98,7 +101,7 @@ class Record:
     def oid(self, key: str) -> str:
         """An object's id in hexadecimal, "" when it is none."""
         value = _text(self.data, key)
-        return value if len(value) in (40, 64) and not value.strip(_HEX) else ""
+        return value if is_oid(value) else ""
 
     def whole(self, key: str) -> int:
         return _whole(self.data, key)
@@ -186,6 +189,11 @@ class Checkpoint:
             "branch": self.branch,
             "worktree": self.worktree,
         }
+
+
+def is_oid(text: str) -> bool:
+    """Whether a text is an object's full id in hexadecimal."""
+    return len(text) in (40, 64) and not text.strip("0123456789abcdef")
 
 
 def _text(data: dict[str, object], key: str) -> str:

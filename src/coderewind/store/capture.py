@@ -15,12 +15,12 @@ from coderewind.errors import RewindError
 from coderewind.model import coverage as why
 from coderewind.model.coverage import LeftOut
 from coderewind.model.paths import to_text
-from coderewind.store import manifest
+from coderewind.store import manifest, trust
 from coderewind.store.filters import Filters
 from coderewind.store.home import Store
 from coderewind.store.ignore import Vanished
 from coderewind.store.intake import Intake, NotAFile, Unreadable
-from coderewind.store.objects import DamagedObject, Objects, commit_bytes, tree_bytes
+from coderewind.store.objects import Objects, commit_bytes, tree_bytes
 from coderewind.store.pack import BLOB, COMMIT, PackWriter, object_id
 from coderewind.store.pack import TREE as TREE_OBJECT
 from coderewind.store.scan import MAPPED_FILES, MAPPED_NS, Draft, Scan, is_racy
@@ -139,7 +139,7 @@ class _Capture:
         self.state = state
         self.pack = pack
         self.now_ns = now_ns
-        self.width = 20 if store.algo == "sha1" else 32
+        self.width = store.objects.width
         self.intake = Intake(workspace.root, store.objects, pack)
         self.changed = 0
         self.young: dict[bytes, int] = {}
@@ -456,25 +456,7 @@ class _Capture:
         if signature == self.state.packs:
             return False
         self.objects.refresh()
-        if not self.state.folders:
-            return True
-        changed = {name for name, _, _ in self.state.packs} & {n for n, _, _ in signature}
-        same = {n: (s, m) for n, s, m in signature}
-        rewritten = any(same[n] != (s, m) for n, s, m in self.state.packs if n in changed)
-        vanished = len(changed) < len(self.state.packs)
-        if not rewritten and not vanished:
-            return True  # packs were only added
-        wanted: dict[bytes, None] = {self.state.snapshot: None, self.state.manifest: None}
-        wanted[self.state.tree] = None
-        wanted[self.state.coverage[0]] = None
-        for folder in self.state.folders.values():
-            for oid in oids_of(folder, self.width):
-                wanted[oid] = None
-            wanted[folder[TREE]] = None
-        wanted.pop(b"", None)
-        bad = set(self.objects.missing(list(wanted)))
-        if rewritten:
-            bad |= self._damaged([oid for oid in wanted if oid not in bad])
+        bad = trust.lost(self.objects, self.state, signature) if self.state.folders else set()
         if bad:
             self.intake.distrusted = bad
             self._start_over()
@@ -488,19 +470,9 @@ class _Capture:
             setattr(self.state, name, getattr(fresh, name))
         self.state.base = base
 
-    def _damaged(self, oids: list[bytes]) -> set[bytes]:
-        bad = set()
-        for oid in oids:
-            try:
-                for _ in self.objects.stream(oid):
-                    pass
-            except DamagedObject:
-                bad.add(oid)
-        return bad
-
     def _verify_reused(self) -> None:
         """A first capture reuses objects it did not write: read them once, store anew the bad."""
-        for oid in self._damaged(list(self.intake.reused)):
+        for oid in trust.damaged(self.objects, list(self.intake.reused)):
             self.intake.distrusted.add(oid)
             self.intake.take(self.intake.reused[oid])
 

@@ -109,6 +109,17 @@ class Git:
         return out
 
 
+def end(process: Popen[bytes]) -> None:
+    """Close the pipes of a git that was started by `popen`, and wait for its end."""
+    assert process.stdin is not None and process.stdout is not None
+    try:
+        process.stdin.close()
+    except OSError:
+        pass  # it had ended already
+    process.stdout.close()
+    process.wait()
+
+
 def _last_words(args: tuple[str | bytes, ...], code: int, err: bytes) -> str:
     lines = [line for line in err.decode("utf-8", "replace").splitlines() if line.strip()]
     verb = os.fsdecode(args[0]) if args else ""

@@ -13,6 +13,7 @@ import os
 from hashlib import sha1
 
 from coderewind.errors import RewindError
+from coderewind.model.paths import to_bytes, to_text
 from coderewind.store.git import Git
 from coderewind.store.objects import Objects
 from coderewind.store.pack import PackWriter, fsync_dir, write_durably
@@ -56,6 +57,10 @@ def user_home() -> bytes:
         ) from None
 
 
+class DamagedStore(RewindError):
+    """What is known of a store cannot be read or leads nowhere; `rewind init` begins anew."""
+
+
 class Store:
     """The git directory that keeps the objects and ledgers of one repository or folder."""
 
@@ -67,8 +72,8 @@ class Store:
         self._guards: list[bytes] = []
         self.mode = about["mode"]
         self.algo = about["algo"]
-        self.git_dir = os.fsencode(about["git_dir"])
-        object_dir = os.fsencode(about["object_dir"])
+        self.git_dir = to_bytes(about["git_dir"])
+        object_dir = to_bytes(about["object_dir"])
         self.git = Git(self.git_dir, object_dir=object_dir, private=self.mode != "repo")
         self.objects = Objects(self.git, object_dir, self.algo)
 
@@ -148,16 +153,30 @@ def create(workspace: Workspace, mode: str) -> Store:
     anchor = os.stat(workspace.common_dir or workspace.root)
     about = {
         "format": str(FORMAT),
-        "key": os.fsdecode(workspace.key),
-        "root": os.fsdecode(workspace.root),
+        "key": to_text(workspace.key),
+        "root": to_text(workspace.root),
         "mode": mode,
         "algo": algo,
-        "git_dir": os.fsdecode(git_dir),
-        "object_dir": os.fsdecode(object_dir),
+        "git_dir": to_text(git_dir),
+        "object_dir": to_text(object_dir),
         "inode": f"{anchor.st_dev}:{anchor.st_ino}",
     }
     _write_about(home, about)
     return Store(home, about)
+
+
+def abandoned_mode(workspace: Workspace) -> str | None:
+    """The mode of a store that is there although its description is damaged."""
+    home = os.path.join(rewind_home(), b"storage", _store_id(workspace.key))
+    if not os.path.isdir(home):
+        return None
+    for mode in MODES:
+        if mode == "repo" and workspace.common_dir is None:
+            continue
+        git_dir, _ = _places(home, workspace, mode)
+        if os.path.exists(os.path.join(git_dir, b"refs/heads", os.fsencode(workspace.name))):
+            return mode
+    return None
 
 
 def lay_out_again(store: Store) -> None:
@@ -176,7 +195,7 @@ def make_private(path: bytes) -> None:
             return  # the user may keep ~/.rewind elsewhere
         if (st.st_mode & 0o170000) != 0o040000 or st.st_uid != os.geteuid():
             raise RewindError(
-                f"{os.fsdecode(path)} is not a folder of yours",
+                f"{to_text(path)} is not a folder of yours",
                 hint="move it away; Rewind keeps its data only in folders that you own",
             ) from None
         if st.st_mode & 0o077:
@@ -206,7 +225,7 @@ def _make_project_folder(root: bytes) -> None:
     except FileExistsError:
         if os.path.islink(agent) or not os.path.isdir(agent):
             raise RewindError(
-                f"{os.fsdecode(agent)} is not a folder", hint="use --mode global instead"
+                f"{to_text(agent)} is not a folder", hint="use --mode global instead"
             ) from None
     store = os.path.join(agent, b"rewind")
     make_private(store)
@@ -259,13 +278,20 @@ def _config(algo: str) -> bytes:
 
 
 def _opened(home: bytes, about: dict[str, str], workspace: Workspace) -> Store | None:
-    """The store that `about` speaks of, its skeleton checked against what we would write."""
+    """The store that `about` speaks of, its skeleton checked against what we would write.
+
+    Raises:
+        DamagedStore: its git directory is gone; that must not pass for an empty store.
+    """
+    about = _about_here(home, about, workspace)
     store = Store(home, about)
     if store.mode == "project" and os.path.islink(os.path.join(workspace.root, b".agent")):
-        raise RewindError(f"{os.fsdecode(workspace.root)}/.agent is a symbolic link")
+        raise RewindError(f"{to_text(workspace.root)}/.agent is a symbolic link")
     if not os.path.isdir(store.git_dir):
         if store.mode == "global":
-            return store if _rebuild_empty(store) else None
+            raise DamagedStore(f"the checkpoints of this folder are gone: there is no "
+                               f"{to_text(store.git_dir)}",
+                               hint="put it back; rewind init starts anew without them")
         return None  # the folder that held it is gone; `init` starts anew
     if _content(os.path.join(store.git_dir, b"config")) != _config(store.algo) or _content(
         os.path.join(store.git_dir, b"info/attributes")
@@ -274,9 +300,12 @@ def _opened(home: bytes, about: dict[str, str], workspace: Workspace) -> Store |
     return store
 
 
-def _rebuild_empty(store: Store) -> bool:
-    lay_out_again(store)
-    return True
+def _about_here(home: bytes, about: dict[str, str], workspace: Workspace) -> dict[str, str]:
+    """`about` with the places where things are now: it may have been written before a move."""
+    git_dir, object_dir = _places(home, workspace, about["mode"])
+    if about["mode"] == "project" and not os.path.isdir(git_dir):
+        return about  # a linked worktree: the store lies in another one
+    return about | {"git_dir": to_text(git_dir), "object_dir": to_text(object_dir)}
 
 
 def _moved_here(storage: bytes, workspace: Workspace) -> Store | None:
@@ -288,8 +317,11 @@ def _moved_here(storage: bytes, workspace: Workspace) -> Store | None:
     anchor = os.stat(workspace.common_dir or workspace.root)
     inode = f"{anchor.st_dev}:{anchor.st_ino}"
     for home in homes:
-        about = _read_about(home)
-        if about is None or about["inode"] != inode or os.path.lexists(os.fsencode(about["key"])):
+        try:
+            about = _read_about(home)
+        except RewindError:
+            continue  # a damaged or newer store is no business of this folder
+        if about is None or about["inode"] != inode or os.path.lexists(to_bytes(about["key"])):
             continue
         from coderewind.store.state import looks_like
 
@@ -297,15 +329,13 @@ def _moved_here(storage: bytes, workspace: Workspace) -> Store | None:
         if not looks_like(state, workspace.root):
             continue
         new_home = os.path.join(storage, _store_id(workspace.key))
-        os.rename(home, new_home)
+        try:
+            os.rename(home, new_home)
+        except FileNotFoundError:
+            pass  # another process was faster
         fsync_dir(storage)
-        git_dir, object_dir = _places(new_home, workspace, about["mode"])
-        about |= {
-            "key": os.fsdecode(workspace.key),
-            "root": os.fsdecode(workspace.root),
-            "git_dir": os.fsdecode(git_dir),
-            "object_dir": os.fsdecode(object_dir),
-        }
+        about |= {"key": to_text(workspace.key), "root": to_text(workspace.root)}
+        about = _about_here(new_home, about, workspace)
         _write_about(new_home, about)
         return _opened(new_home, about, workspace)
     return None
@@ -313,7 +343,7 @@ def _moved_here(storage: bytes, workspace: Workspace) -> Store | None:
 
 def _store_id(key: bytes) -> bytes:
     word = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "-"
-                   for c in os.fsdecode(os.path.basename(key)))[:32].strip(".-")
+                   for c in to_text(os.path.basename(key)))[:32].strip(".-")
     digest = sha1(key, usedforsecurity=False).hexdigest()[:12]
     return f"{word or 'folder'}-{digest}".encode()
 
@@ -329,19 +359,19 @@ def _read_about(home: bytes) -> dict[str, str] | None:
         about = json.loads(data)
     except (ValueError, RecursionError):
         about = None
+    if isinstance(about, dict) and about.get("format") not in (None, FORMAT, str(FORMAT)):
+        raise RewindError(
+            f"this store has format {about['format']}, this Rewind knows {FORMAT}",
+            hint="upgrade Rewind",
+        )
     if (
         not isinstance(about, dict)
         or not all(isinstance(about.get(field), str) for field in _FIELDS)
         or about["mode"] not in MODES
     ):
-        raise RewindError(
-            f"{os.fsdecode(home)}/about.json is damaged",
+        raise DamagedStore(
+            f"{to_text(home)}/about.json is damaged",
             hint="rewind init writes it anew; checkpoints are not touched",
-        )
-    if about["format"] != str(FORMAT):
-        raise RewindError(
-            f"this store has format {about['format']}, this Rewind knows {FORMAT}",
-            hint="upgrade Rewind",
         )
     return about
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_left
 
-from coderewind.store.git import Git, GitError
+from coderewind.store.git import Git, GitError, end
 from coderewind.store.home import make_private, user_home
 from coderewind.store.pack import write_durably
 from coderewind.store.state import file_signature
@@ -70,13 +70,7 @@ class Rules:
     def close(self) -> None:
         if self._process is not None:
             process, self._process = self._process, None
-            assert process.stdin is not None and process.stdout is not None
-            try:
-                process.stdin.close()
-            except OSError:
-                pass
-            process.stdout.close()
-            process.wait()
+            end(process)
 
     def _ask(self, batch: list[bytes]) -> set[bytes]:
         process = self._process or self._start()

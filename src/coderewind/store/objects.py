@@ -10,7 +10,7 @@ import mmap
 import os
 
 from coderewind.errors import RewindError
-from coderewind.store.git import Git
+from coderewind.store.git import Git, end
 from coderewind.store.pack import new_hash
 
 TYPE_CHECKING = False
@@ -94,7 +94,7 @@ class Objects:
         self.dir = object_dir
         self.pack_dir = os.path.join(object_dir, b"pack")
         self._git = git
-        self._width = 20 if algo == "sha1" else 32
+        self.width = 20 if algo == "sha1" else 32
         self._packs: dict[bytes, PackIndex] | None = None
         self._reader: Popen[bytes] | None = None
         self._kinds: Popen[bytes] | None = None
@@ -120,7 +120,7 @@ class Objects:
                 packs[entry.name] = known[entry.name]
             elif os.path.exists(entry.path[:-4] + b".pack"):
                 try:
-                    packs[entry.name] = PackIndex(entry.path, self._width)
+                    packs[entry.name] = PackIndex(entry.path, self.width)
                 except (OSError, ValueError):
                     continue  # a damaged index hides its pack: its objects are stored anew
         self._packs = packs
@@ -204,25 +204,19 @@ class Objects:
         kind, data = self.read(oid)
         if kind != b"tree":
             raise DamagedObject(oid, "not a tree")
-        return parse_tree(data, self._width)
+        return parse_tree(data, self.width)
 
     def read_commit_tree(self, oid: bytes) -> bytes:
         kind, data = self.read(oid)
         if kind != b"commit" or not data.startswith(b"tree "):
             raise DamagedObject(oid, "not a commit")
-        return bytes.fromhex(data[5 : 5 + 2 * self._width].decode())
+        return bytes.fromhex(data[5 : 5 + 2 * self.width].decode())
 
     def close(self) -> None:
         """End the reader processes, if there are any."""
         for process in (self._reader, self._kinds):
             if process is not None:
-                assert process.stdin is not None and process.stdout is not None
-                try:
-                    process.stdin.close()
-                except OSError:
-                    pass
-                process.stdout.close()
-                process.wait()
+                end(process)
         self._reader = self._kinds = None
 
     def _ask(self, oid: bytes) -> tuple[bytes, int]:

@@ -9,6 +9,7 @@ from coderewind.store.git import Git, GitError
 from coderewind.store.home import Store, make_private
 from coderewind.store.objects import DamagedObject, Objects, PackIndex
 from coderewind.store.pack import BLOB, COMMIT, GUARD, TREE
+from coderewind.store.trust import own_checksum
 from coderewind.store.workspace import read_file
 
 # What write_durably and PackWriter leave behind when they are killed.
@@ -26,7 +27,8 @@ def salvage(store: Store) -> int:
     sweep(store)
     damaged = [name for name in _packs(store) if not _is_whole(store, name)]
     for name in damaged:
-        _rescue(store, name)
+        if not _index_again(store, name):
+            _rescue(store, name)
     store.objects.refresh()
     return len(damaged)
 
@@ -75,10 +77,18 @@ def _is_whole(store: Store, name: bytes) -> bool:
     return True
 
 
+def _index_again(store: Store, name: bytes) -> bool:
+    """Make a new index for a pack that is whole itself; whether that was all that was wrong."""
+    path = os.path.join(store.objects.pack_dir, name)
+    if not own_checksum(store.objects, path + b".pack"):
+        return False
+    _set_aside(store, name, (b".idx", b".rev"))
+    store.git.run("index-pack", path + b".pack", ok=(0, 128))
+    return _is_whole(store, name)
+
+
 def _rescue(store: Store, name: bytes) -> None:
     pack_dir = store.objects.pack_dir
-    quarantine = os.path.join(store.git_dir, b"quarantine")
-    make_private(quarantine)
     width = 20 if store.algo == "sha1" else 32
     try:
         oids = list(PackIndex(os.path.join(pack_dir, name + b".idx"), width).oids())
@@ -95,8 +105,14 @@ def _rescue(store: Store, name: bytes) -> None:
             continue
         pack.add(_KINDS.get(kind, BLOB), data, oid)
     reader.close()
-    pack.finish()
-    for suffix in (b".pack", b".idx", b".rev"):
-        source = os.path.join(pack_dir, name + suffix)
+    if pack.finish() != name:  # else it has taken the damaged one's place
+        _set_aside(store, name, (b".pack", b".idx", b".rev"))
+
+
+def _set_aside(store: Store, name: bytes, suffixes: tuple[bytes, ...]) -> None:
+    quarantine = os.path.join(store.git_dir, b"quarantine")
+    make_private(quarantine)
+    for suffix in suffixes:
+        source = os.path.join(store.objects.pack_dir, name + suffix)
         if os.path.exists(source):
             os.replace(source, os.path.join(quarantine, name + suffix))

@@ -19,8 +19,8 @@ from coderewind.model import coverage as why
 from coderewind.model.paths import to_text
 from coderewind.store.filters import Filters
 from coderewind.store.ignore import Rules, Tracked
+from coderewind.store.look import different
 from coderewind.store.state import (
-    NAMES,
     OTHERS,
     SIG,
     STATS,
@@ -159,45 +159,43 @@ class Scan:
 
     def _compare(self) -> list[bytes]:
         """Compare every known folder and file with the state; the folders to list again."""
-        lstat = os.lstat
-        root = self.root
-        gone = self.gone
-        relist: list[bytes] = []
         if not self.state.folders:
             return [b""]
-        for path, folder in self.state.folders.items():
+        gone = self.gone
+        relist: list[bytes] = []
+        for path in different(self.root, self.state.folders):
             if gone and path.rpartition(b"/")[0] in gone and path:
                 gone.add(path)
-                continue
-            full = root + b"/" + path if path else root
-            try:
-                st = lstat(full)
-                if S_IFMT(st.st_mode) != S_IFDIR and path:
-                    gone.add(path)
-                    continue
-                if signature(st) != folder[SIG]:
-                    relist.append(path)
-                    continue
-                names = folder[NAMES]
-                if names:
-                    start = full + b"/"
-                    stats = [lstat(start + name) for name in names.split(b"\0")]
-                    if stat_columns(stats) != folder[STATS]:
-                        self._touched(path, folder, st, stats)
-            except _GONE:
-                if lost(full):
-                    gone.add(path)
-                else:
-                    relist.append(path)
-            except PermissionError:
-                relist.append(path)
-            if self._progress:
-                self._seen += 1
-                self._progress(self._seen)
+            else:
+                self._classify(path, self.state.folders[path], relist)
+        if self._progress:
+            self._seen += len(self.state.folders)
+            self._progress(self._seen)
         if b"" in gone:
             gone.clear()
             return [b""]
         return relist
+
+    def _classify(self, path: bytes, folder: Folder, relist: list[bytes]) -> None:
+        """A folder that is not as before: gone, to be listed again, or only a file is different."""
+        full = self.root + b"/" + path if path else self.root
+        try:
+            st = os.lstat(full)
+            if S_IFMT(st.st_mode) != S_IFDIR and path:
+                self.gone.add(path)
+            elif signature(st) != folder[SIG]:
+                relist.append(path)
+            else:
+                stats = [os.lstat(full + b"/" + name) for name in names_of(folder)]
+                if stat_columns(stats) != folder[STATS]:
+                    self._touched(path, folder, st, stats)
+        except _GONE:
+            if lost(full):
+                self.gone.add(path)
+            else:
+                relist.append(path)
+        except PermissionError:
+            relist.append(path)
 
     def _touched(
         self, path: bytes, folder: Folder, st: os.stat_result, stats: list[os.stat_result]
@@ -320,9 +318,11 @@ class Scan:
     _appeared: set[bytes]
 
     def _open_context(self, path: bytes) -> bool:
-        workspace = find_repository(self.root + b"/" + path)
-        if workspace is None:
+        found = find_repository(self.root + b"/" + path)
+        if found is None:
             return False
+        # Its configuration may claim a work tree elsewhere; what is captured is what is here.
+        workspace = Workspace(self.root + b"/" + path, found.git_dir, found.common_dir, found.name)
         scratch = b"%s/%s" % (self._scratch, path.hex().encode()[-80:])
         self.contexts[path] = Context(path, workspace, scratch)
         return True

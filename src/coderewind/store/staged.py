@@ -47,7 +47,7 @@ def _write(store: Store, workspace: Workspace, pack: PackWriter, head: str) -> b
     git = UserGit(workspace)
     against = head or git.run("hash-object", "-t", "tree", os.devnull).strip().decode()
     out = git.run("diff-index", "--cached", "--raw", "-r", "-z", "--no-renames", "--abbrev=64",
-                  "--no-ext-diff", "--ignore-submodules=all", against, "--")
+                  "--no-ext-diff", "--ignore-submodules=none", against, "--")
     fields = out.split(b"\0")
     changes: list[list[str]] = []
     for i in range(0, len(fields) - 1, 2):
@@ -92,14 +92,16 @@ def _copy_contents(
     return entries
 
 
-def restore_staged(store: Store, workspace: Workspace, tree: str) -> None:
-    """Make the user's index hold what was staged then. Only on the user's word (`--index`).
+def restore_staged(store: Store, workspace: Workspace, tree: str, head: str) -> None:
+    """Make the user's index hold what it held then: HEAD of then, and the staged changes.
+
+    Only on the user's word (`--index`).
 
     The new index is built beside the old one and put in place under git's own lock.
     """
     if workspace.git_dir is None:
         raise RewindError("this folder has no git index", hint="restore without --index")
-    data = _read(store, tree)
+    data = _read(store, tree) if tree else {"changes": [], "unmerged": []}
     index = os.path.join(workspace.git_dir, b"index")
     lock = index + b".lock"
     try:
@@ -113,11 +115,10 @@ def restore_staged(store: Store, workspace: Workspace, tree: str) -> None:
     building = index + b".rewind"
     try:
         git = IndexGit(workspace, building)
-        head = data["head"]
-        git.run("read-tree", str(head)) if head else git.run("read-tree", "--empty")
+        _start_from(git, index, building, head)
         _give_contents(store, workspace, data)
         git.run("update-index", "-z", "--index-info", input=_index_info(data))
-        git.run("update-index", "-q", "--refresh", "--ignore-submodules", ok=(0, 1))
+        # No --refresh: it would run the repository's clean filters. The user's next git does it.
         if os.path.exists(index):
             os.chmod(building, os.stat(index).st_mode & 0o777)
         os.replace(building, index)
@@ -130,6 +131,23 @@ def restore_staged(store: Store, workspace: Workspace, tree: str) -> None:
                 pass
 
 
+def _start_from(git: IndexGit, index: bytes, building: bytes, head: str) -> None:
+    """An index equal to a commit that keeps what the present one knows besides: stat data, flags.
+
+    skip-worktree is such a flag: without it a sparse checkout would seem full of deletions.
+    """
+    try:
+        with open(index, "rb") as present, open(building, "wb") as copy:
+            copy.write(present.read())
+        git.run("read-tree", "--reset", "-i", head or "--empty")
+    except (OSError, GitError):  # there is none, or it cannot be read
+        try:
+            os.unlink(building)
+        except FileNotFoundError:
+            pass
+        git.run("read-tree", head or "--empty")
+
+
 class IndexGit(UserGit):
     """git building an index of the user's repository in a file of ours."""
 
@@ -140,9 +158,6 @@ class IndexGit(UserGit):
 
 
 def _read(store: Store, tree: str) -> dict[str, list[list[str]]]:
-    nothing: dict[str, list[list[str]]] = {"head": [], "changes": [], "unmerged": []}
-    if not tree:
-        return nothing
     entries = {name: oid for _, name, oid in store.objects.read_tree(bytes.fromhex(tree))}
     try:
         data = json.loads(store.objects.read(entries[b"staged.json"])[1])

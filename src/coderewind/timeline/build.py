@@ -9,6 +9,7 @@ from coderewind.model.records import (
     LABEL,
     MOVES,
     PIN,
+    PRUNED,
     REDO,
     RESTORE,
     UNDO,
@@ -134,7 +135,7 @@ class Timeline:
 
     def _replay(self, record: Record, worktree: str) -> None:
         if record.op == CHECKPOINT or record.op in MOVES:
-            if record.oid("snapshot"):
+            if record.oid("snapshot") and not record.data.get(PRUNED):
                 self.by_id[record.id] = Checkpoint(record, worktree)
             if record.op == CHECKPOINT:
                 before = self.position

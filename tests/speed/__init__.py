@@ -1,0 +1,1 @@
+"""What keeps captures quick, without a clock: processes that are not started, and the like."""

@@ -11,8 +11,8 @@ from coderewind.model.paths import to_text
 from coderewind.model.plan import Plan
 from coderewind.model.records import Checkpoint
 
-_MARKS = {"prompt": "▸", "after": "◆", "batch": "◆", "tool": "·", "save": "●", "restore": "↩",
-          "settle": "~", "start": "○", "end": "○", "stop": "◆", "compact": "≈"}
+_MARKS = {"prompt": "▸", "after": "◆", "batch": "◆", "tool": "·", "before": "·", "save": "●",
+          "restore": "↩", "settle": "~", "start": "○", "end": "○", "stop": "◆", "compact": "≈"}
 _COLOURS = {"create": "green", "change": "yellow", "delete": "red", "delete folder": "red",
             "create folder": "green", "create pipe": "green", "change mode": "yellow"}
 _LIMIT = 40

@@ -32,6 +32,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "config": ("config", "config"),
     "validate": ("config", "validate"),
     "doctor": ("doctor", "doctor"),
+    "hook": ("hook", "hook"),
+    "statusline": ("hook", "statusline"),
     "store": ("store", "store"),
     "demo": ("demo", "demo"),
     "completion": ("completion", "completion"),

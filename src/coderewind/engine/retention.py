@@ -134,7 +134,9 @@ def _rewrite(engine: Engine, timeline: Timeline, doomed: set[str], now_ns: int) 
     known = {cp.id for cp in timeline.checkpoints} - doomed
     pack = store.pack()
     parent = ""
-    records = [record for record in timeline.records if _stays(record, known, doomed)]
+    sessions = {cp.anchor.session for cp in timeline.checkpoints if cp.id in known}
+    records = [record for record in timeline.records
+               if _stays(record, known, doomed, sessions)]
     last = timeline.records[-1]
     facts: dict[str, object] = {
         "id": "c" + os.urandom(8).hex(),
@@ -162,12 +164,14 @@ def _rewrite(engine: Engine, timeline: Timeline, doomed: set[str], now_ns: int) 
     return [timeline.by_id[id].number for id in doomed]
 
 
-def _stays(record: Record, known: set[str], doomed: set[str]) -> bool:
+def _stays(record: Record, known: set[str], doomed: set[str], sessions: set[str]) -> bool:
     """Whether a record is written again. Moves are, as facts: undo and redo go by them."""
     if record.op == ops.PRUNE or (record.op == ops.CHECKPOINT and record.id in doomed):
         return False
     if record.op in (ops.LABEL, ops.PIN, ops.UNPIN, ops.BIND, ops.STATE):
         return record.text("target") in known
+    if record.op == ops.TRANSCRIPT:
+        return record.text("session") in sessions
     return True
 
 

@@ -54,7 +54,8 @@ def rewind(box: Box) -> Rewind:
     """
     rewind = opened(box)
     for number in range(1, COUNT + 1):
-        box.write("a.txt", f"{number}\n").write(f"own{number}", os.urandom(80_000 << (COUNT - number)))
+        own = os.urandom(80_000 << (COUNT - number))
+        box.write("a.txt", f"{number}\n").write(f"own{number}", own)
         rewind.checkpoint(f"state {number}")
     return rewind
 

@@ -1,7 +1,9 @@
 """Exit codes, and the commands that only tell."""
 
+import contextlib
 import json
 import os
+import pty
 import time
 
 import pytest
@@ -13,6 +15,7 @@ from .box import Box
     "words",
     [
         ["nonsense"],
+        ["bridge"],
         ["save", "--nonsense"],
         ["restore"],
         ["label", "@"],
@@ -278,3 +281,41 @@ def test_a_save_after_a_look_says_what_changed(plain: Box) -> None:
     answer = plain.rewind("save")
 
     assert (answer["files"], answer["reused"]) == (1, False)
+
+
+def _at_a_terminal(box: Box, *words: str, answer: str) -> tuple[int, str]:
+    """A command's exit code and all it shows to somebody who types an answer."""
+    ours, theirs = pty.openpty()
+    process = box.start("-C", box.project, *words, stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    os.write(ours, answer.encode())
+    said = b""
+    with contextlib.suppress(OSError):  # how Linux says that the other side is closed
+        while piece := os.read(ours, 4096):
+            said += piece
+    os.close(ours)
+    return process.wait(timeout=60), said.decode()
+
+
+def test_a_restore_asks_and_no_is_no(plain: Box) -> None:
+    first = plain.save()
+    plain.write("a.txt", "changed\n")
+
+    with plain.expect_unchanged():
+        code, said = _at_a_terminal(plain, "restore", first, answer="n\n")
+
+    assert code == 1
+    assert "Restore?" in said
+    assert "nothing was changed" in said
+
+
+def test_a_restore_asks_and_shows_its_plan_once(plain: Box) -> None:
+    first = plain.save()
+    plain.write("a.txt", "changed\n")
+
+    code, said = _at_a_terminal(plain, "restore", first, answer="y\n")
+
+    assert code == 0
+    assert plain.read("a.txt") == b"a\n"
+    assert said.count("a.txt") == 1
+    assert "verified" in said

@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -596,6 +597,16 @@ def test_a_state_that_comes_back_is_recognised(either: Box) -> None:
     assert snapshots[one] == snapshots[three]
 
 
+def test_restoring_what_is_there_already_does_nothing(either: Box) -> None:
+    one, _, _ = _states(either, "1", "2", "1")
+    before = either.checkpoints()
+
+    answer = either.restore(one)
+
+    assert (answer["done"], answer["rescue"]) == (True, None)
+    assert either.checkpoints() == before
+
+
 def test_list_marks_nothing_after_an_unsaved_edit(either: Box) -> None:
     _states(either, "1", "2")
     either.write("a.txt", "unsaved")
@@ -610,3 +621,28 @@ def test_undo_takes_back_a_change_of_modes_alone(either: Box) -> None:
     either.rewind("undo")
 
     assert (_now(either), either.mode("a.txt")) == ("2", 0o644)
+
+
+def _a_pipe(box: Box) -> None:
+    os.mkfifo(box.path("pipe"))
+
+
+def _a_repository(box: Box) -> None:
+    box.mkdir("inner")
+    box.init(where=box.path("inner"))
+    box.write("inner/file", "inside\n")
+
+
+@pytest.mark.parametrize("appear", [_a_pipe, _a_repository], ids=["a pipe", "a repository"])
+def test_undo_goes_on_past_a_state_that_restores_leave_something_in(
+    plain: Box, appear: Callable[[Box], None]
+) -> None:
+    _states(plain, "1", "2", "3")
+    appear(plain)
+    seen = []
+    for _ in range(2):
+        plain.rewind("undo", check_git=False)
+        seen.append(_now(plain))
+
+    assert seen == ["2", "1"]
+    assert plain.rewind("undo", ok=False, check_git=False).code == 1, "there is no earlier state"

@@ -9,7 +9,7 @@ import pytest
 from corpus.box import Box
 
 from coderewind.store import look
-from coderewind.store.state import Folder, State
+from coderewind.store.state import Folder, State, signature
 
 from .conftest import Watched
 
@@ -34,7 +34,7 @@ def known(watched: Watched) -> dict[bytes, Folder]:
     folders = State.load(os.fsencode(path)).folders
     root = os.fsencode(watched.project)
     for name, folder in folders.items():  # they are too young to be trusted with their times
-        trusted = look.signature(os.lstat(os.path.join(root, name)))
+        trusted = signature(os.lstat(os.path.join(root, name)))
         folders[name] = (trusted, *folder[1:])
     return folders
 

@@ -48,10 +48,14 @@ def _mended(box: Box) -> Diagnosis:
 
 @pytest.fixture
 def rewind(box: Box) -> Rewind:
-    """Four checkpoints, each with a file of its own, in a pack of its own."""
+    """Four checkpoints, each with a file of its own, in a pack of its own.
+
+    A pack takes in those that are smaller; here each is half as large as the one before it.
+    """
     rewind = opened(box)
     for number in range(1, COUNT + 1):
-        box.write("a.txt", f"{number}\n").write(f"own{number}", os.urandom(3000))
+        own = os.urandom(80_000 << (COUNT - number))
+        box.write("a.txt", f"{number}\n").write(f"own{number}", own)
         rewind.checkpoint(f"state {number}")
     return rewind
 

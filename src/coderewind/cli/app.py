@@ -80,6 +80,9 @@ class App:
         if not click.confirm(question, default=False):
             raise RewindError("nothing was changed", exit_code=1)
 
+    def can_ask(self) -> bool:
+        return _is_terminal(sys.stdin) and _is_terminal(sys.stderr)
+
     def root_path(self, engine: Engine, path: str) -> bytes:
         """A path typed by the user, relative to the worktree's root."""
         full = os.path.normpath(os.path.join(os.path.realpath(os.fsencode(self.directory)),

@@ -7,10 +7,14 @@ import os
 
 import click
 
+from coderewind.agents import connect
+from coderewind.agents.known import NAMES
+from coderewind.cli.agents import connect_agents, disconnect_agents, show_connected
 from coderewind.cli.app import App, command
 from coderewind.cli.top import Unwell
 from coderewind.engine import settings
 from coderewind.errors import RewindError
+from coderewind.model.paths import to_text
 from coderewind.store import home
 from coderewind.store.home import Store
 from coderewind.wiring import find_workspace
@@ -22,6 +26,12 @@ from coderewind.wiring import find_workspace
 @click.option("--tier", type=click.Choice(settings.TIERS), help="Short for: config tier NAME.")
 @click.option("--project", is_flag=True, help="Set it for this folder only.")
 @click.option("--unset", is_flag=True, help="Take KEY out of the file, so that its default holds.")
+@click.option("--register-hooks", "register", is_flag=True, help="Connect agents.")
+@click.option("--unregister-hooks", "unregister", is_flag=True, help="Disconnect agents.")
+@click.option("--agents", metavar="NAMES", help="Which: claude,droid or all (the default).")
+@click.option("--scope", type=click.Choice(connect.SCOPES), default="user",
+              help="In the user's settings, or in this folder's (Claude Code only).")
+@click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--schema", "as_schema", is_flag=True, help="Print the JSON Schema of the files.")
 @command
 def config(
@@ -32,6 +42,11 @@ def config(
     tier: str | None,
     project: bool,
     unset: bool,
+    register: bool,
+    unregister: bool,
+    agents: str | None,
+    scope: str,
+    yes: bool,
     as_schema: bool,
 ) -> None:
     """Show the settings and their sources, or set one.
@@ -41,11 +56,20 @@ def config(
     if as_schema:
         click.echo(json.dumps(settings.schema(), indent=2))
         return
+    if register and unregister:
+        raise click.UsageError("give --register-hooks or --unregister-hooks, not both")
     if tier is not None:
         if key is not None:
             raise click.UsageError("give --tier or KEY, not both")
         key, value = "tier", tier
     store = _store(app)
+    if unregister:
+        rows = disconnect_agents(_named(agents, list(NAMES)), root=_root(app))
+        app.out({"agents": rows}, lambda: _show_disconnected(rows))
+        return
+    if key is None and register:
+        _register(app, store, _named(agents, connect.chosen("all")), scope=scope, yes=yes)
+        return
     if key is None:
         _show_all(app, store)
         return
@@ -56,8 +80,44 @@ def config(
         home.make_private(os.path.dirname(path))
         settings.write(path, key, None if unset else settings.parse(key, value or ""))
     loaded = settings.load(store)
+    if tier is not None:
+        # Agents that are connected follow the tier; others only if that was asked for, too.
+        own = [name for name in NAMES if connect.connected(name, _root(app))]
+        names = _named(agents, connect.chosen("all")) if register else own
+        if names and not project:
+            _register(app, store, names, scope=scope, yes=yes or not register)
+            return
     data = {"key": key, "value": loaded.get(key), "source": loaded.source(key)}
     app.out(data, lambda: click.echo(f"{key} = {json.dumps(data['value'])}  ({data['source']})"))
+
+
+def _named(agents: str | None, usual: list[str]) -> list[str]:
+    return usual if agents is None else connect.chosen(agents)
+
+
+def _root(app: App) -> str:
+    try:
+        return to_text(find_workspace(app.directory).root)
+    except RewindError:
+        return ""
+
+
+def _register(
+    app: App, store: Store | None, names: list[str], *, scope: str, yes: bool
+) -> None:
+    if not names:
+        raise RewindError("no agent was found here",
+                          hint="name one: --agents claude or --agents droid")
+    tier = settings.load(store).text("tier")
+    rows = connect_agents(app, names, tier, root=_root(app), scope=scope, yes=yes)
+    app.out({"agents": rows}, lambda: show_connected(rows))
+
+
+def _show_disconnected(rows: list[dict[str, object]]) -> None:
+    for row in rows:
+        files = row["files"]
+        assert isinstance(files, list)
+        click.echo(f"  {row['agent']}: " + (", ".join(files) if files else "was not connected"))
 
 
 def _store(app: App) -> Store | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from coderewind.cli.agents import choose, connect_agents, show_connected
 from coderewind.cli.app import App, command, plural
 from coderewind.cli.showing import coverage_lines
 from coderewind.engine import settings
@@ -17,14 +18,20 @@ from coderewind.wiring import find_workspace, make_store, refuse_home
 @click.command()
 @click.option("--mode", type=click.Choice(home.MODES),
               help="Where the store goes: ~/.rewind, this folder, or its .git.")
+@click.option("--agents", metavar="NAMES",
+              help="Connect these agents: claude,droid, all or none. Without it: asks.")
 @click.option("--yes", is_flag=True, help="Do not ask anything.")
 @click.option("--force", is_flag=True, help="Protect even / or the home folder.")
 @command
-def init(app: App, *, mode: str | None, yes: bool, force: bool) -> None:
+def init(
+    app: App, *, mode: str | None, agents: str | None, yes: bool, force: bool
+) -> None:
     """Protect this folder and take the first checkpoint.
 
-    Says where the store is and what it does not hold. Running it again changes nothing.
+    Says where the store is and what it does not hold. Agents that are connected make a
+    checkpoint of each turn, in every folder. Running it again changes nothing.
     """
+    names = choose(app, agents, yes=yes)
     workspace = find_workspace(app.directory)
     refuse_home(workspace.root, force=force)
     try:
@@ -40,6 +47,9 @@ def init(app: App, *, mode: str | None, yes: bool, force: bool) -> None:
     engine = Engine(store, workspace, settings.load(store).filters(), app.progress)
     saved = engine.save("start", label="first checkpoint") if made or not engine.ledger.head() \
         else None
+    connected = connect_agents(app, names, settings.load(store).text("tier"),
+                               root=to_text(workspace.root), scope="user",
+                               yes=yes or agents is not None)
     data = {
         "created": made,
         "worktree": to_text(workspace.root),
@@ -47,6 +57,7 @@ def init(app: App, *, mode: str | None, yes: bool, force: bool) -> None:
         "mode": store.mode,
         "checkpoint": saved.checkpoint.as_json() if saved else None,
         "coverage": [item.as_json() for item in saved.coverage] if saved else [],
+        "agents": connected,
     }
 
     def show() -> None:
@@ -59,6 +70,7 @@ def init(app: App, *, mode: str | None, yes: bool, force: bool) -> None:
             if saved.coverage:
                 click.echo(f"  not held ({len(saved.coverage)}):")
                 coverage_lines(saved.coverage, limit=10)
+        show_connected(connected)
         click.echo("  next: rewind save, rewind list, rewind restore CP, rewind undo")
 
     app.out(data, show)

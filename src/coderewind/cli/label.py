@@ -20,7 +20,8 @@ def label(app: App, *, checkpoint: str, text: str | None, message: str | None) -
     cp = engine.resolve(checkpoint)
     cp.label = text if text is not None else message or ""
     engine.label(cp, cp.label)
-    app.out(cp.as_json(), lambda: click.echo(f"checkpoint #{cp.number} labelled"))
+    word = "labelled" if cp.label else "has no label now"
+    app.out(cp.as_json(), lambda: click.echo(f"checkpoint #{cp.number} {word}"))
 
 
 @click.command()

@@ -31,6 +31,9 @@ def list_(app: App, *, everything: bool, limit: int | None) -> None:
     if everything:
         found.sort(key=lambda cp: cp.time, reverse=True)
     total = len(found)
+    if not everything and not app.as_json:
+        # Taken while another tool was at work: the batch's own checkpoint is the exact one.
+        found = [cp for cp in found if "parallel" not in cp.flags or cp.current]
     if limit is None and not everything and not app.as_json:
         limit = _DEFAULT
     found = found[:limit]

@@ -6,7 +6,9 @@ import click
 
 from coderewind.cli.app import App, command, plural
 from coderewind.cli.showing import plan_lines
-from coderewind.engine import moving
+from coderewind.engine import conversation, moving
+from coderewind.engine.conversation import Resume, Talk
+from coderewind.engine.engine import Engine
 from coderewind.engine.moving import Outcome
 from coderewind.errors import RewindError
 from coderewind.model.plan import Plan
@@ -40,13 +42,16 @@ def restore(
     go_on: bool,
     abort: bool,
 ) -> None:
-    """Put the files back exactly as they were at CP.
+    """Put files and conversation back exactly as they were at CP.
 
     Shows first what changes, what is deleted and what is kept, and why; then asks. The state
     before is kept as a checkpoint of its own, so that `rewind undo-restore` takes it all back.
+    The conversation goes on in a new session of the agent; the old one stays as it is.
     """
     if code_only and context_only:
         raise click.UsageError("give --code-only or --context-only, not both")
+    if context_only and (paths or index):
+        raise click.UsageError("--context-only leaves the files: --path and --index do not fit")
     if checkpoint is None and not go_on and not abort:
         raise click.UsageError("which checkpoint? `rewind list` shows them; @ is the latest")
     if sum((go_on, abort, checkpoint is not None)) != 1:
@@ -59,45 +64,110 @@ def restore(
     assert checkpoint is not None
     target = engine.resolve(checkpoint)
     if context_only:
-        raise RewindError(no_conversation(target),
-                          hint="restore without --context-only to put the files back")
+        _conversation_only(app, engine, target, dry_run=dry_run, yes=yes)
+        return
     scope = tuple(app.root_path(engine, path) for path in paths)
+    talk = None if code_only or scope else _talk(app, engine, target)
+    plan = None
     if dry_run or not yes:
         plan = engine.plan(target, paths=scope)
         if dry_run:
             data = {"plan": plan.as_json(), "done": False, "rescue": None,
-                    "rescueNumber": None, "target": target.as_json()}
-            app.out(data, lambda: _preview(target, plan))
+                    "rescueNumber": None, "target": target.as_json(),
+                    "conversation": talk.words() if talk else None}
+            app.out(data, lambda: _preview(target, plan, talk))
             return
         if not app.as_json:
-            _preview(target, plan)
-        if not plan.is_empty or index:
+            _preview(target, plan, talk)
+        if not plan.is_empty or index or talk:
             app.confirm("Restore?", yes=yes)
     outcome = engine.restore(target, paths=scope, index=index)
-    app.out(outcome.as_json(), lambda: show_outcome(outcome, conversation=not code_only))
+    resume = None
+    if talk is not None:
+        move = outcome.rescue.id if outcome.rescue else ""
+        resume = conversation.restore(engine, talk, move=move)
+    data = {**outcome.as_json(), "resume": resume.as_json() if resume else None}
+    app.out(data, lambda: show_outcome(outcome, shown=plan, resume=resume,
+                                       files_only=not (code_only or scope)))
 
 
-def _preview(target: Checkpoint, plan: Plan) -> None:
+def _talk(app: App, engine: Engine, target: Checkpoint) -> Talk | None:
+    """The checkpoint's conversation; files can be restored without it, so its lack is only said."""
+    if not target.anchor.session or not target.at:
+        return None
+    try:
+        return conversation.prepare(engine, target)
+    except RewindError as error:
+        app.warn(f"files only: {error.message}")
+        return None
+
+
+def _conversation_only(
+    app: App, engine: Engine, target: Checkpoint, *, dry_run: bool, yes: bool
+) -> None:
+    talk = conversation.prepare(engine, target)
+    if dry_run:
+        data: dict[str, object] = {"done": False, "target": target.as_json(),
+                                   "conversation": talk.words()}
+        app.out(data, lambda: click.echo(f"conversation: {talk.words()}"))
+        return
+    if not yes and not app.as_json:
+        click.echo(f"conversation: {talk.words()}")
+    app.confirm("Restore the conversation?", yes=yes)
+    resume = conversation.restore(engine, talk)
+    data = {"done": True, "target": target.as_json(), "resume": resume.as_json()}
+    app.out(data, lambda: show_resume(resume))
+
+
+def _preview(target: Checkpoint, plan: Plan, talk: Talk | None) -> None:
     click.echo(f"restoring checkpoint #{target.number} would:")
     plan_lines(plan)
-
-
-def no_conversation(target: Checkpoint) -> str:
-    return (f"checkpoint #{target.number} knows of no conversation: "
-            "no agent's session is connected to it")
+    if talk is not None:
+        click.echo(f"  conversation: {talk.words()}")
 
 
 def show_outcome(
-    outcome: Outcome, *, conversation: bool = False, back: str | None = BACK
+    outcome: Outcome,
+    *,
+    resume: Resume | None = None,
+    files_only: bool = False,
+    shown: Plan | None = None,
+    back: str | None = BACK,
 ) -> None:
-    """What was done, and the command that takes it back (None: restoring the state before)."""
-    plan_lines(outcome.plan)
+    """What was done, and the command that takes it back (None: restoring the state before).
+
+    A plan that was `shown` before is not shown again.
+    """
+    if shown is None or shown.as_json() != outcome.plan.as_json():
+        plan_lines(outcome.plan)
     assert outcome.target is not None
+    if outcome.plan.is_empty and outcome.rescue is None:
+        if resume is not None:
+            show_resume(resume)
+        return
     changes = plural(len(outcome.plan.steps), "change")
     click.echo(f"restored #{outcome.target.number}: {changes}, verified")
-    if conversation and not outcome.target.anchor.session:
+    if files_only and not outcome.target.anchor.session:
         click.echo("  files only: no agent's session is connected to this checkpoint")
     if outcome.rescue:
         number = outcome.rescue.number
         click.echo(f"  the state before is #{number}; "
                    f"rewind {back or f'restore {number}'} goes back to it")
+    if resume is not None:
+        show_resume(resume)
+
+
+def show_resume(resume: Resume) -> None:
+    """The one command that continues."""
+    import shlex
+
+    from coderewind.cli.top import printable
+
+    if resume.session:
+        click.echo("go on with:")
+    else:
+        click.echo("this was the first prompt: start fresh with")
+    click.echo("  " + printable(shlex.join(resume.command)))
+    if resume.prompt and resume.prompt not in resume.command:
+        click.echo("and this prompt:\n  " + "\n  ".join(
+            printable(line) for line in resume.prompt.splitlines()))

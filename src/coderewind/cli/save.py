@@ -32,9 +32,15 @@ def save(app: App, *, description: str | None, message: str | None) -> None:
     }
 
     def show() -> None:
-        what = "no file changed" if saved.reused else plural(cp.files, "file") + " changed"
+        first = cp.number == 1
+        if saved.reused:
+            what = "nothing changed"
+        elif not cp.files and not first:
+            what = "only modes or folders changed"
+        else:
+            what = plural(cp.files, "file") + ("" if first else " changed")
         click.echo(f"checkpoint #{cp.number}: {what}")
-        if cp.number == 1:
+        if first:
             click.echo(f"  this folder is protected now; store: {to_text(engine.store.git_dir)}")
         notable = [item for item in saved.coverage if item.reason != "ignored"]
         if notable:

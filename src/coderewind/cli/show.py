@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import time
+from typing import Any
 
 import click
 
@@ -10,6 +12,8 @@ from coderewind.cli.app import App, age, command, plural
 from coderewind.cli.showing import coverage_lines
 from coderewind.cli.top import printable
 from coderewind.model.paths import to_text
+from coderewind.store.refs import branches, stashes
+from coderewind.store.workspace import Workspace
 
 
 @click.command()
@@ -24,11 +28,12 @@ def show(app: App, *, checkpoint: str) -> None:
     cp = engine.resolve(checkpoint)
     coverage = engine.coverage_of(cp)
     changes = engine.changes_of(cp)
-    data = {
+    data: dict[str, Any] = {
         **cp.as_json(),
         "anchor": cp.anchor.as_json(),
         "staged": bool(cp.staged),
         "changes": [{"path": to_text(path), "status": status} for path, status in changes],
+        "thrownAway": lost_in_git(engine.workspace, cp.git),
         "coverage": [item.as_json() for item in coverage],
     }
 
@@ -47,6 +52,8 @@ def show(app: App, *, checkpoint: str) -> None:
             click.echo("  staged    changes were staged; restore --index puts them back")
         if cp.pinned:
             click.echo("  pinned")
+        for words in data["thrownAway"]:
+            click.echo(f"  git       {printable(words)}")
         click.echo(f"  changed   {plural(cp.files, 'file')}")
         for path, status in changes[:100]:
             click.echo(f"    {status} {printable(to_text(path))}")
@@ -56,3 +63,22 @@ def show(app: App, *, checkpoint: str) -> None:
         coverage_lines(coverage)
 
     app.out(data, text)
+
+
+def lost_in_git(workspace: Workspace, then: dict[str, object]) -> list[str]:
+    """What stood elsewhere before a command that throws work away, each with the git command that
+    brings it back. The commits are git's own: they stay until its next garbage collection."""
+    lines = []
+    stood, stashed = then.get("branches"), then.get("stashes")
+    now = branches(workspace) if isinstance(stood, dict) else {}
+    for name, commit in sorted(stood.items()) if isinstance(stood, dict) else ():
+        if isinstance(commit, str) and now.get(name) != commit:
+            new = shlex.quote(f"rescued-{name}")
+            commit = shlex.quote(commit)
+            lines.append(f"branch {name} stood at {commit[:10]}: git branch {new} {commit}")
+    known = {commit for commit, _ in stashes(workspace)} if stashed else set()
+    for row in stashed if isinstance(stashed, list) else ():
+        if isinstance(row, list) and len(row) == 2 and row[0] not in known:
+            commit = shlex.quote(str(row[0]))
+            lines.append(f"a stash is gone ({row[1]}): git stash store -m 'rescued' {commit}")
+    return lines

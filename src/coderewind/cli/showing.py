@@ -11,8 +11,8 @@ from coderewind.model.paths import to_text
 from coderewind.model.plan import Plan
 from coderewind.model.records import Checkpoint
 
-_MARKS = {"prompt": "▸", "after": "◆", "batch": "◆", "tool": "·", "save": "●", "restore": "↩",
-          "settle": "~", "start": "○", "end": "○", "stop": "◆", "compact": "≈"}
+_MARKS = {"prompt": "▸", "after": "◆", "batch": "◆", "tool": "·", "before": "·", "save": "●",
+          "restore": "↩", "settle": "~", "start": "○", "end": "○", "stop": "◆", "compact": "≈"}
 _COLOURS = {"create": "green", "change": "yellow", "delete": "red", "delete folder": "red",
             "create folder": "green", "create pipe": "green", "change mode": "yellow"}
 _LIMIT = 40
@@ -59,11 +59,11 @@ def plan_lines(plan: Plan, *, limit: int = _LIMIT) -> None:
     if len(plan.steps) > limit:
         click.echo(f"{'':13}  … and {len(plan.steps) - limit} more")
     for kept in plan.kept[:limit]:
-        click.echo(f"{'keep'.rjust(13)}  {printable(to_text(kept.path))}  ({kept.why})")
+        click.echo(f"{'keep'.rjust(13)}  {printable(to_text(kept.path))}: {kept.why}")
     if len(plan.kept) > limit:
         click.echo(f"{'keep'.rjust(13)}  … and {len(plan.kept) - limit} more")
     for kept in plan.blocked[:limit]:
         word = click.style("blocked".rjust(13), fg="red", bold=True)
-        click.echo(f"{word}  {printable(to_text(kept.path))}  ({kept.why})")
+        click.echo(f"{word}  {printable(to_text(kept.path))}: {kept.why}")
     if plan.is_empty and not plan.blocked:
         click.echo("  nothing to change: the files are already like that")

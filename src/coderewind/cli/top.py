@@ -32,6 +32,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "config": ("config", "config"),
     "validate": ("config", "validate"),
     "doctor": ("doctor", "doctor"),
+    "hook": ("hook", "hook"),
+    "statusline": ("hook", "statusline"),
     "store": ("store", "store"),
     "demo": ("demo", "demo"),
     "completion": ("completion", "completion"),
@@ -72,6 +74,14 @@ def rewind(ctx: click.Context, directory: str | None) -> None:
 
 def run_cli(argv: list[str]) -> int:
     """Run a command line; its exit code. No traceback reaches the user."""
+    try:
+        return _run(argv)
+    except OSError:  # not even the error could be written
+        _drop_output()
+        return 1
+
+
+def _run(argv: list[str]) -> int:
     as_json = "--json" in argv
     try:
         signal.signal(signal.SIGTERM, _terminated)
@@ -90,7 +100,7 @@ def run_cli(argv: list[str]) -> int:
         _show(error, as_json=as_json)
         return error.exit_code
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        _drop_output()
         return 0
     except OSError as error:
         _show(_system_error(error), as_json=as_json)
@@ -103,18 +113,23 @@ def _terminated(_signum: int, _frame: object) -> None:
     raise KeyboardInterrupt
 
 
+def _drop_output() -> None:
+    """Nobody reads it, or it can't be written: Python must not try again at its end."""
+    for fd in (1, 2):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), fd)
+
+
 def _flush() -> None:
     if sys.stdout is not None:
         sys.stdout.flush()
 
 
 def _show(error: RewindError, *, as_json: bool) -> None:
-    message = printable(error.message)
-    if as_json and not isinstance(error, Unwell):
-        click.echo(json.dumps({"error": {"message": error.message, "hint": error.hint}}))
-    click.echo(f"rewind: {message}", err=True)
+    click.echo(f"rewind: {printable(error.message)}", err=True)
     if error.hint:
         click.echo(f"  {printable(error.hint)}", err=True)
+    if as_json and not isinstance(error, Unwell):
+        click.echo(json.dumps({"error": {"message": error.message, "hint": error.hint}}))
 
 
 def _system_error(error: OSError) -> RewindError:

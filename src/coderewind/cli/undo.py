@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from coderewind.cli.app import App, command
-from coderewind.cli.restore import show_outcome
+from coderewind.cli.restore import show_outcome, show_resume
+from coderewind.engine import conversation
 
 
 @click.command()
@@ -34,7 +35,19 @@ def redo(app: App, *, steps: int) -> None:
 def undo_restore(app: App) -> None:
     """Take back the last restore, undo or redo.
 
-    Again for the one before it.
+    Again for the one before it. If a conversation was put back with it, says how to go on in
+    the earlier session.
     """
-    outcome = app.engine().undo_restore()
-    app.out(outcome.as_json(), lambda: show_outcome(outcome, back=None))
+    engine = app.engine()
+    talk = conversation.newest(engine)
+    if talk is not None and conversation.stands_alone(engine, talk):
+        resume = conversation.take_back(engine, talk)
+        app.out({"done": True, "resume": resume.as_json()}, lambda: show_resume(resume))
+        return
+    outcome = engine.undo_restore()
+    assert outcome.target is not None
+    earlier = None
+    if talk is not None and talk.text("target") == outcome.target.id:
+        earlier = conversation.take_back(engine, talk)
+    data = {**outcome.as_json(), "resume": earlier.as_json() if earlier else None}
+    app.out(data, lambda: show_outcome(outcome, resume=earlier, back=None))

@@ -18,6 +18,7 @@ from coderewind.store.capture import Captured, capture
 from coderewind.store.diff import SnapshotView, compare
 from coderewind.store.filters import Filters
 from coderewind.store.home import Store
+from coderewind.store.join import join
 from coderewind.store.lock import PATIENCE, Lock
 from coderewind.store.objects import DamagedObject
 from coderewind.store.pack import BLOB, PackWriter
@@ -243,6 +244,8 @@ class Engine:
             commit = self.ledger.prepare(
                 pack, facts, subject, parent=before, snapshot=snapshot, tree=tree
             )
+            if self.store.mode != "repo":
+                join(pack, self.store.objects)
             pack.finish()
         except OSError as error:
             pack.abandon()
@@ -258,7 +261,10 @@ class Engine:
         return record
 
     def _files_changed(self, captured: Captured, last: Record | None) -> int:
-        """How many files differ from the state that the newest record left behind."""
+        """How many files differ from the state that the newest record left behind.
+
+        A number for people: that the older state is damaged must not stop a new one.
+        """
         before = last.oid("state") if last else ""
         if before == captured.snapshot.hex():
             return 0
@@ -271,7 +277,7 @@ class Engine:
             old = SnapshotView(self.store.objects, bytes.fromhex(before))
             return len(compare(self.store.objects, old.tree, captured.tree))
         except DamagedObject:
-            return captured.changed  # it was pruned, or is lost: no reason not to save
+            return captured.changed
 
     # ---- reading
 

@@ -124,6 +124,9 @@ def _undo_once(engine: Engine) -> Outcome:
     for checkpoint, cursor in timeline.history(timeline.position.cursor):
         if checkpoint.snapshot == now.snapshot.hex():
             continue
+        plan = engine.plan(checkpoint)
+        if plan.is_empty and not plan.blocked:
+            continue  # it differs only in what restores leave alone: no step that a user would see
         data: dict[str, object] = {"target": checkpoint.id, "cursor": cursor}
         return _move(engine, ops.UNDO, checkpoint, data)
     raise RewindError("there is no earlier state to go back to", hint="rewind list")
@@ -179,6 +182,9 @@ def _move(
         for attempt in range(_TRIES):
             prepared = prepare(engine, now_ns, checkpoint, left_out, paths)
             _refuse_if_blocked(prepared.plan)
+            if op == ops.RESTORE and prepared.plan.is_empty and not index:
+                engine.journal.end()  # an interrupted restore may just have come to its end
+                return Outcome(prepared.plan, rescue, checkpoint)
             record = _record_move(engine, op, checkpoint, data, prepared, now_ns)
             rescue = rescue or Checkpoint(record, engine.workspace.name)
             try:

@@ -183,8 +183,8 @@ class Planner:
         said = {kept.path for kept in self.plan.kept}
         said |= {step.path for step in self.plan.steps}
         for left_out, words in (
-            (self._left_out, "is not captured ({}): left as it is"),
-            (self._target_left_out, "was not held by that checkpoint ({})"),
+            (self._left_out, "is not captured: {}"),
+            (self._target_left_out, "was not captured then: {}"),
         ):
             for path, reason in left_out.items():
                 if reason == why.IGNORED or path in said or not within(path, self._paths):

@@ -12,16 +12,14 @@ import time
 from coderewind.engine.engine import Engine
 from coderewind.engine.health import disk_usage
 from coderewind.engine.settings import Settings
-from coderewind.errors import RewindError
 from coderewind.ledger.rewrite import relink
 from coderewind.model import records as ops
 from coderewind.model.records import Record
 from coderewind.store.git import Git
 from coderewind.store.home import Store
+from coderewind.store.join import LARGEST
 from coderewind.store.salvage import sweep
 from coderewind.timeline.build import Timeline
-
-PACKS_BEFORE_COMPACTION = 50  # git's own gc.autoPackLimit
 
 
 class Pruned:
@@ -58,7 +56,7 @@ def prune(
         doomed = _doomed(engine, timeline, settings, keep, protect)
         if doomed:
             result.dropped += _rewrite(engine, timeline, doomed, lock.now_ns)
-        compact(engine.store, everything=True)
+        compact(engine.store)
         limit = settings.whole("retention.maxBytes")
         while limit and disk_usage(engine.store.git_dir) > limit:
             timeline = engine.timeline()
@@ -66,7 +64,7 @@ def prune(
             if not more:
                 break
             result.dropped += _rewrite(engine, timeline, more, lock.now_ns)
-            compact(engine.store, everything=True)
+            compact(engine.store)
         engine.store.objects.refresh()
     result.dropped.sort()
     result.kept = len(engine.timeline().checkpoints)
@@ -136,7 +134,9 @@ def _rewrite(engine: Engine, timeline: Timeline, doomed: set[str], now_ns: int) 
     known = {cp.id for cp in timeline.checkpoints} - doomed
     pack = store.pack()
     parent = ""
-    records = [record for record in timeline.records if _stays(record, known, doomed)]
+    sessions = {cp.anchor.session for cp in timeline.checkpoints if cp.id in known}
+    records = [record for record in timeline.records
+               if _stays(record, known, doomed, sessions)]
     last = timeline.records[-1]
     facts: dict[str, object] = {
         "id": "c" + os.urandom(8).hex(),
@@ -164,17 +164,19 @@ def _rewrite(engine: Engine, timeline: Timeline, doomed: set[str], now_ns: int) 
     return [timeline.by_id[id].number for id in doomed]
 
 
-def _stays(record: Record, known: set[str], doomed: set[str]) -> bool:
+def _stays(record: Record, known: set[str], doomed: set[str], sessions: set[str]) -> bool:
     """Whether a record is written again. Moves are, as facts: undo and redo go by them."""
     if record.op == ops.PRUNE or (record.op == ops.CHECKPOINT and record.id in doomed):
         return False
     if record.op in (ops.LABEL, ops.PIN, ops.UNPIN, ops.BIND, ops.STATE):
         return record.text("target") in known
+    if record.op == ops.TRANSCRIPT:
+        return record.text("session") in sessions
     return True
 
 
-def compact(store: Store, *, everything: bool) -> None:
-    """Join packs, and with `everything` drop what no ledger reaches. The caller keeps others away.
+def compact(store: Store) -> None:
+    """Make one pack of all, and drop what no ledger reaches. The caller keeps others away.
 
     In mode `repo` the objects are the repository's, and so is the work: its own gc does it.
     """
@@ -182,16 +184,18 @@ def compact(store: Store, *, everything: bool) -> None:
     if store.mode == "repo":
         return
     store.objects.close()
-    kept = _keep_shared_packs(store) if everything else []
+    kept = _keep_shared_packs(store)
     try:
         git = Git(store.git_dir, private=True,
                   config=("pack.writeBitmaps=false", "repack.writeBitmaps=false",
                           "pack.threads=1", "core.fsync=all"))
-        if everything:
-            git.run("repack", "-a", "-d", "-q", "--no-write-bitmap-index")
-            git.run("prune", "--expire=now")
-        else:
-            git.run("repack", "-d", "-q", "--geometric=2", "--no-write-bitmap-index")
+        repack = ("repack", "-a", "-d", "-q", "--no-write-bitmap-index")
+        # git makes no deltas between objects that one pack holds whole, as ours do. Making all
+        # anew takes 20 times as long, so the large packs, of first captures, are left out of it.
+        large = [b"--keep-pack=" + name for name in _large_packs(store)]
+        git.run(*repack, "-f", *large)
+        git.run(*repack)
+        git.run("prune", "--expire=now")
     finally:
         for path in kept:
             os.unlink(path)
@@ -199,17 +203,9 @@ def compact(store: Store, *, everything: bool) -> None:
     store.objects.refresh()
 
 
-def compact_if_many(engine: Engine) -> bool:
-    """Join packs when there are many of them; only if nobody else is at work."""
-    packs = sum(1 for name in os.listdir(engine.store.objects.pack_dir) if name.endswith(b".pack"))
-    if packs <= PACKS_BEFORE_COMPACTION or engine.store.mode == "repo":
-        return False
-    try:
-        with engine.alone(patience=0):
-            compact(engine.store, everything=False)
-    except RewindError:
-        return False
-    return True
+def _large_packs(store: Store) -> list[bytes]:
+    return [entry.name for entry in os.scandir(store.objects.pack_dir)
+            if entry.name.endswith(b".pack") and entry.stat().st_size > LARGEST]
 
 
 def _keep_shared_packs(store: Store) -> list[bytes]:

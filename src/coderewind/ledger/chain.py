@@ -71,6 +71,11 @@ class Ledger:
         records = self.records()
         return records[-1] if records else None
 
+    def last_time(self) -> int:
+        """When the newest record was made, in milliseconds; 0 for an empty ledger."""
+        last = self.last()
+        return last.time if last else 0
+
     def records(self) -> list[Record]:
         """All records, oldest first.
 

@@ -21,6 +21,8 @@ PIN = "pin"
 UNPIN = "unpin"
 BIND = "bind"
 PRUNE = "prune"
+TRANSCRIPT = "transcript"  # a part of an agent's session file
+CONVERSATION = "conversation"  # a conversation was put back, as a new session
 STATE = "state"  # what a move really left behind, when that is not its target entirely
 MOVES = (RESTORE, UNDO, REDO, UNDO_RESTORE)
 
@@ -120,11 +122,13 @@ class Checkpoint:
 
     __slots__ = (
         "anchor",
+        "at",
         "branch",
         "coverage",
         "current",
         "files",
         "flags",
+        "git",
         "head",
         "id",
         "kind",
@@ -149,7 +153,9 @@ class Checkpoint:
         self.files = record.whole("files")
         self.label = record.text("label")
         self.anchor = Anchor.from_json(record.data.get("anchor"))
+        self.at = record.text("at")  # where it stands in its conversation: agents/adapter.py
         self.flags = record.texts("flags")
+        self.git = record.section("git")  # branches and stashes, before a destructive command
         self.head = record.text("head")
         self.branch = record.text("branch")
         self.coverage = record.oid("coverage")

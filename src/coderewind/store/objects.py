@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import mmap
 import os
+import sys
+from array import array
 
 from coderewind.errors import RewindError
 from coderewind.store.git import Git, end
@@ -80,10 +82,23 @@ class PackIndex:
                 return True
         return False
 
-    def oids(self) -> Iterator[bytes]:
-        for i in range(self.count):
-            at = 1032 + i * self._width
-            yield self._map[at : at + self._width]
+    def oids(self) -> list[bytes]:
+        """All objects of the pack."""
+        width = self._width
+        table = self._map[1032 : 1032 + self.count * width]
+        return [table[at : at + width] for at in range(0, len(table), width)]
+
+    def entries(self) -> list[tuple[int, int, bytes]]:
+        """(offset, crc32, oid) of every object, in the order of the pack; none of large packs."""
+        count = self.count
+        start = 1032 + count * self._width
+        numbers = array("I", self._map[start : start + 8 * count])
+        if sys.byteorder == "little":
+            numbers.byteswap()
+        crcs, offsets = numbers[:count], numbers[count:]
+        if any(offset >> 31 for offset in offsets):
+            return []
+        return sorted(zip(offsets, crcs, self.oids(), strict=True))
 
 
 class Objects:
@@ -197,6 +212,10 @@ class Objects:
 
     def missing(self, oids: list[bytes]) -> list[bytes]:
         """Which of these are not there at all."""
+        self.refresh()
+        assert self._packs is not None
+        packed = {oid for pack in self._packs.values() for oid in pack.oids()}
+        oids = [oid for oid in oids if oid not in packed]
         if not oids:
             return []
         asked = b"".join(oid.hex().encode() + b"\n" for oid in oids)

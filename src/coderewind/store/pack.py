@@ -58,6 +58,12 @@ class PackWriter:
         self._flushed = 0
         self._fd = -1
         self._temp = b""
+        self.takes_place_of: list[bytes] = []  # packs (without suffix) whose objects are all here
+
+    @property
+    def size(self) -> int:
+        """The bytes written so far."""
+        return self._flushed + len(self._buffer)
 
     def __contains__(self, oid: bytes) -> bool:
         return oid in self._entries
@@ -70,11 +76,17 @@ class PackWriter:
         if oid is None:
             oid = object_id(kind, data, self._algo)
         if oid not in self._entries:
-            offset = self._flushed + len(self._buffer)
+            offset = self.size
             packed = _header(kind, len(data)) + zlib.compress(data, self.level)
             self._entries[oid] = (zlib.crc32(packed), offset)
             self._write(packed)
         return oid
+
+    def copy(self, oid: bytes, packed: bytes, crc: int) -> None:
+        """Add an object as another pack has it."""
+        if oid not in self._entries:
+            self._entries[oid] = (crc, self.size)
+            self._write(packed)
 
     def add_stream(self, size: int, chunks: Iterable[bytes]) -> bytes:
         """Add a blob of `size` bytes without holding it in memory.
@@ -82,7 +94,7 @@ class PackWriter:
         Raises:
             SizeChanged: the chunks did not add up to `size`; the pack is as it was before.
         """
-        offset = self._flushed + len(self._buffer)
+        offset = self.size
         digest = new_hash(self._algo)
         digest.update(b"blob %d\0" % size)
         deflate = zlib.compressobj(1)
@@ -125,7 +137,18 @@ class PackWriter:
         except BaseException:
             self.abandon()
             raise
+        self._remove_replaced(path)
         return name
+
+    def _remove_replaced(self, path: bytes) -> None:
+        """The index goes last: without its pack it is ignored, a pack without it is not."""
+        for replaced in self.takes_place_of:
+            for suffix in (b".pack", b".idx"):
+                try:
+                    if replaced != path:
+                        os.unlink(replaced + suffix)
+                except FileNotFoundError:
+                    continue  # another process took it in, too
 
     def abandon(self) -> None:
         if self._fd >= 0:

@@ -91,7 +91,7 @@ def _rescue(store: Store, name: bytes) -> None:
     pack_dir = store.objects.pack_dir
     width = 20 if store.algo == "sha1" else 32
     try:
-        oids = list(PackIndex(os.path.join(pack_dir, name + b".idx"), width).oids())
+        oids = PackIndex(os.path.join(pack_dir, name + b".idx"), width).oids()
     except (OSError, ValueError):
         oids = []
     reader = Objects(Git(store.git_dir, object_dir=store.objects.dir), store.objects.dir,

@@ -157,6 +157,7 @@ class Timeline:
             target.pinned = False
         elif record.op == BIND:
             target.anchor = _merged(target.anchor, record)
+            _rename(target, record)
 
     def _move(self, record: Record) -> None:
         """Replay a move; one that finishes an interrupted move counts as that move itself."""
@@ -189,6 +190,16 @@ class Timeline:
         move = self._moves.get(record.text("target"))
         if move is not None:
             self.position = move.before
+
+
+def _rename(checkpoint: Checkpoint, record: Record) -> None:
+    """A checkpoint that turned out to be more: the last change of a turn is the turn's end."""
+    checkpoint.kind = record.text("kind") or checkpoint.kind
+    checkpoint.label = record.text("label") or checkpoint.label
+    checkpoint.at = record.text("at") or checkpoint.at
+    checkpoint.files = record.whole("files") or checkpoint.files
+    if "flags" in record.data:
+        checkpoint.flags = record.texts("flags")
 
 
 def _merged(anchor: Anchor, record: Record) -> Anchor:

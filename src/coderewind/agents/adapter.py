@@ -1,0 +1,115 @@
+"""What every agent's adapter answers. One file per agent holds its facts; this holds the words.
+
+A conversation is cut by the agent's own ids, never by a copied tail, and always into a NEW
+session file: the file of a session that may be alive is never written.
+"""
+
+from __future__ import annotations
+
+import os
+
+# Where a checkpoint stands in its conversation (`at` in its record).
+AT_START = "start"  # before the session's first prompt
+AT_PROMPT = "prompt"  # just before the prompt
+AT_TURN = "turn"  # inside the prompt's turn
+AT_END = "end"  # after the prompt's turn
+AT_ENTRY = "entry"  # after a given row
+AT_COMPACT = "compact"  # just before the compaction that follows a given row
+
+
+class Position:
+    """A place in a conversation, in the agent's own ids."""
+
+    __slots__ = ("at", "entry", "prompt_id")
+
+    def __init__(self, at: str, prompt_id: str = "", entry: str = "") -> None:
+        self.at = at
+        self.prompt_id = prompt_id
+        self.entry = entry
+
+
+class Cut:
+    """The part of a conversation that a restore keeps."""
+
+    __slots__ = ("has_prompts", "lines", "prompt")
+
+    def __init__(self, lines: list[bytes], prompt: str, *, has_prompts: bool) -> None:
+        self.lines = lines
+        self.prompt = prompt  # the prompt that comes next, to be put back into the input box
+        self.has_prompts = has_prompts  # without any, there is nothing to resume
+
+
+class Adapter:
+    """One agent. Subclasses answer for Claude Code and Droid."""
+
+    name = ""
+    title = ""
+    program = ""
+
+    def home(self) -> str:
+        """The agent's own folder."""
+        raise NotImplementedError
+
+    def session_files(self, session: str) -> list[str]:
+        """The session's file, wherever below the agent's folder it lies now."""
+        raise NotImplementedError
+
+    def last_entry(self, path: str) -> str:
+        """The id of the last row on disk."""
+        raise NotImplementedError
+
+    def last_prompt(self, path: str) -> tuple[str, str]:
+        """Id and words of the newest prompt near the end of a session file."""
+        raise NotImplementedError
+
+    def attached(self, path: str) -> list[tuple[str, str]]:
+        """Other files of a session that are to be archived: name and path."""
+        raise NotImplementedError
+
+    def cut(self, data: bytes, position: Position) -> Cut | None:
+        """The conversation up to a position; None when the position is not in it."""
+        raise NotImplementedError
+
+    def write_fork(
+        self, cut: Cut, source: str, old: str, new: str, title: str, archived: dict[str, bytes]
+    ) -> str:
+        """Write a cut as the new session `new`; its path.
+
+        `source` is where the old session's file is or was; the new one comes to lie beside it.
+        `archived` are the session's other files, for when the agent has deleted its own.
+        """
+        raise NotImplementedError
+
+    def resume_command(self, new: str, prompt: str) -> list[str]:
+        """The command that continues in a session ('' begins a fresh one)."""
+        raise NotImplementedError
+
+    def valid_source(self, path: str, session: str) -> bool:
+        """Whether a recorded path may be this session's file: below the agent's folder only.
+
+        The path comes out of a ledger, which may be somebody else's.
+        """
+        real = os.path.realpath(path)
+        below = os.path.realpath(self.home()) + "/"
+        return real.startswith(below) and os.path.basename(real) == session + ".jsonl"
+
+
+
+
+def write_new(path: str, data: bytes) -> None:
+    """A private file that was not there before, complete or not at all."""
+    temp = f"{path}.rewind-{os.getpid()}"
+    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(fd, view) :]
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        os.link(temp, path)  # unlike a rename, refuses to replace
+    finally:
+        os.unlink(temp)
+
+

@@ -1,0 +1,206 @@
+"""Put a conversation back: cut the agent's session at a checkpoint, as a new session.
+
+The old session's file is only read. When the agent has deleted it, the archive serves.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+
+from coderewind.agents import adapter as places
+from coderewind.agents.adapter import Adapter, Cut, Position
+from coderewind.agents.known import adapter_of
+from coderewind.agents.transcript import open_session
+from coderewind.engine.archive import MAIN, archived
+from coderewind.engine.engine import Engine
+from coderewind.errors import RewindError
+from coderewind.model import records as ops
+from coderewind.model.records import Checkpoint, Record
+
+_LONGEST_PREFILL = 100_000  # bytes; Linux allows 128 KiB for one argument
+_TITLE = 60
+
+
+class Resume:
+    """How to go on in a conversation: the one command, and the prompt that comes next."""
+
+    __slots__ = ("agent", "command", "cwd", "prompt", "session")
+
+    def __init__(
+        self, agent: str, session: str, command: list[str], prompt: str, cwd: str
+    ) -> None:
+        self.agent = agent
+        self.session = session
+        self.command = command
+        self.prompt = prompt
+        self.cwd = cwd
+
+    def as_json(self) -> dict[str, object]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+class Talk:
+    """A conversation, cut and ready to be written as a new session."""
+
+    __slots__ = ("adapter", "archived", "checkpoint", "cut", "source")
+
+    def __init__(
+        self,
+        adapter: Adapter,
+        checkpoint: Checkpoint,
+        cut: Cut,
+        source: str,
+        archived: dict[str, bytes],
+    ) -> None:
+        self.adapter = adapter
+        self.checkpoint = checkpoint
+        self.cut = cut
+        self.source = source
+        self.archived = archived
+
+    @property
+    def prompt(self) -> str:
+        """The prompt to be edited and sent again; none after a turn's end."""
+        if self.checkpoint.at in (places.AT_PROMPT, places.AT_TURN):
+            return self.cut.prompt or self.checkpoint.anchor.prompt
+        return self.cut.prompt if self.checkpoint.at == places.AT_START else ""
+
+    def words(self) -> str:
+        """Where the conversation goes back to, for a preview."""
+        if not self.cut.has_prompts:
+            return "starts fresh: nothing was said before this point"
+        at = self.checkpoint.at
+        if at == places.AT_TURN:
+            return "the point lies inside a turn: back to just before the turn's prompt"
+        if at == places.AT_PROMPT:
+            return "back to just before the prompt"
+        if at == places.AT_COMPACT:
+            return "back to just before it was compacted"
+        return "back to the end of this turn"
+
+
+def prepare(engine: Engine, checkpoint: Checkpoint) -> Talk:
+    """Find the conversation of a checkpoint and cut it. Nothing is written.
+
+    Raises:
+        RewindError: the checkpoint knows of none, or it can no longer be found.
+    """
+    anchor = checkpoint.anchor
+    if not anchor.session or not checkpoint.at or not _is_id(anchor.session):
+        raise RewindError(
+            f"checkpoint #{checkpoint.number} knows of no conversation: "
+            "no agent's session is connected to it",
+            hint="restore without --context-only to put the files back",
+        )
+    adapter = adapter_of(anchor.agent)
+    position = Position(checkpoint.at, anchor.prompt_id, anchor.entry)
+    valid = adapter.valid_source(anchor.transcript, anchor.session)
+    paths = dict.fromkeys([*([anchor.transcript] if valid else []),
+                           *adapter.session_files(anchor.session)])
+    for path in paths:
+        data = _read(path)
+        cut = adapter.cut(data, position) if data else None
+        if cut is not None:
+            return Talk(adapter, checkpoint, cut, path, {})
+    kept = archived(engine, anchor.agent, anchor.session)
+    engine.store.objects.close()
+    cut = adapter.cut(kept[MAIN], position) if MAIN in kept else None
+    source = anchor.transcript if valid else next(iter(paths), "")
+    if cut is None and checkpoint.at in (places.AT_START, places.AT_PROMPT) and not paths:
+        cut = Cut([], anchor.prompt, has_prompts=False) if _is_first(engine, checkpoint) else None
+    if cut is None or not source:
+        raise RewindError(
+            f"the conversation of checkpoint #{checkpoint.number} is not there: "
+            f"{adapter.title}'s session file does not hold it and the archive neither",
+            hint="--code-only puts the files back",
+        )
+    return Talk(adapter, checkpoint, cut, source, kept)
+
+
+def restore(engine: Engine, talk: Talk, *, move: str = "") -> Resume:
+    """Write the cut as a new session and record it; `move` is the restore it belongs to."""
+    anchor = talk.checkpoint.anchor
+    new = ""
+    if talk.cut.has_prompts:
+        new = str(uuid.uuid4())
+        try:
+            talk.adapter.write_fork(talk.cut, talk.source, anchor.session, new, _title(talk),
+                                    talk.archived)
+        except OSError as error:
+            raise RewindError(f"the new session could not be written: {error.strerror}",
+                              hint="files are as the restore left them") from error
+    prompt = talk.prompt
+    data: dict[str, object] = {"agent": anchor.agent, "from": anchor.session, "session": new,
+                               "checkpoint": talk.checkpoint.id}
+    if move:
+        data["target"] = move
+    engine.note(ops.CONVERSATION, data)
+    fits = prompt if len(os.fsencode(prompt)) < _LONGEST_PREFILL and "\0" not in prompt else ""
+    command = talk.adapter.resume_command(new, fits)
+    return Resume(anchor.agent, new, command, prompt, os.fsdecode(engine.workspace.root))
+
+
+def newest(engine: Engine) -> Record | None:
+    """The newest conversation that was put back and not taken back since."""
+    undone: set[str] = set()
+    for record in reversed(engine.ledger.records()):
+        if record.op == ops.CONVERSATION and record.id not in undone:
+            if not record.text("undone"):
+                return record
+            undone.add(record.text("undone"))
+    return None
+
+
+def take_back(engine: Engine, record: Record) -> Resume:
+    """Point to the session that a restore had left."""
+    agent, session = record.text("agent"), record.text("from")
+    if not _is_id(session):
+        raise RewindError("the earlier session is not known", hint="rewind list")
+    engine.note(ops.CONVERSATION, {"agent": agent, "from": record.text("session"),
+                                   "session": session, "undone": record.id})
+    command = adapter_of(agent).resume_command(session, "")
+    return Resume(agent, session, command, "", os.fsdecode(engine.workspace.root))
+
+
+def stands_alone(engine: Engine, record: Record) -> bool:
+    """Whether only a conversation was put back, and no file was moved since."""
+    if record.text("target"):
+        return False
+    for other in reversed(engine.ledger.records()):
+        if other.id == record.id:
+            return True
+        if other.op in ops.MOVES:
+            return False
+    return False
+
+
+def _title(talk: Talk) -> str:
+    words = " ".join((talk.checkpoint.anchor.prompt or talk.prompt).split())
+    words = words if len(words) <= _TITLE else words[: _TITLE - 1] + "…"
+    after = talk.checkpoint.at in (places.AT_END, places.AT_ENTRY)
+    where = ("after " if after else "before ") + f"“{words}”" if words else "earlier"
+    return f"↩ {where} (rewind #{talk.checkpoint.number})"
+
+
+def _is_first(engine: Engine, checkpoint: Checkpoint) -> bool:
+    """Whether nothing was said in a session before a checkpoint."""
+    return not any(
+        cp.anchor.session == checkpoint.anchor.session and cp.number < checkpoint.number
+        and cp.at != places.AT_START and cp.anchor.prompt_id != checkpoint.anchor.prompt_id
+        for cp in engine.timeline().checkpoints
+    )
+
+
+def _is_id(session: str) -> bool:
+    return len(session) <= 128 and session[:1] not in ("", ".") and all(
+        c.isascii() and (c.isalnum() or c in "-_.:") for c in session
+    )
+
+
+def _read(path: str) -> bytes:
+    fd = open_session(path)
+    if fd < 0:
+        return b""
+    with os.fdopen(fd, "rb") as file:
+        return file.read()

@@ -1,0 +1,245 @@
+"""`rewind hook [--agent NAME] EVENT`: the one entry point of Claude Code and Droid.
+
+Whatever happens, the agent goes on: the exit code is 0, and never 2, which would block a tool.
+What the user must know is said once, as the agents' `systemMessage`, and logged without any of
+the user's words.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+
+from coderewind.errors import RewindError
+from coderewind.hooks.payload import AGENTS, Event, event_name, read_event
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from coderewind.agents.tier import Tier
+    from coderewind.engine.settings import Settings
+    from coderewind.hooks.session import SessionState
+
+# Seconds; below the timeouts that tiers register, so that we end before we are ended.
+_LIMITS = {"SessionStart": 110.0, "SessionEnd": 50.0}
+_LIMIT = 27.0
+_LARGEST = 256 << 20
+_LOG_KEPT = 256 << 10
+
+
+class _TimeUp(BaseException):
+    """The event's time is over. Not an Exception: nothing on the way may take it for its own."""
+
+
+def run_hook(argv: list[str]) -> int:
+    """Handle one event; the exit code."""
+    agent, name = _arguments(argv)
+    if not name:
+        sys.stderr.write("rewind: usage: rewind hook [--agent claude|droid] EVENT < payload\n")
+        return 1
+    event: Event | None = None
+    try:
+        signal.signal(signal.SIGALRM, _time_up)
+        signal.setitimer(signal.ITIMER_REAL, _LIMITS.get(name, _LIMIT))
+        event = read_event(agent, name, sys.stdin.buffer.read(_LARGEST))
+        _handle(event)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    except RewindError as error:
+        _tell(event, agent, name, error.message, error.hint)
+    except _TimeUp:
+        _tell(event, agent, name, "a checkpoint took too long and was left out",
+              "the next event makes it")
+    except KeyboardInterrupt:
+        pass
+    except Exception as error:  # noqa: BLE001 - the top of the surface: the agent must go on
+        _tell(event, agent, name, f"a checkpoint failed ({_where(error)})",
+              "this is a bug in Rewind; please report it")
+    return 0
+
+
+def _arguments(argv: list[str]) -> tuple[str, str]:
+    agent = ""
+    words = list(argv)
+    if words[:1] == ["--agent"] and words[1:2] and words[1] in AGENTS:
+        agent, words = words[1], words[2:]
+    return agent, event_name(words[0]) if len(words) == 1 else ""
+
+
+def _time_up(_signum: int, _frame: object) -> None:
+    raise _TimeUp
+
+
+def _handle(event: Event) -> None:
+    from coderewind.hooks.session import Sessions
+
+    if not event.session:
+        raise RewindError("the agent named no session")
+    _seen(event)
+    sessions = Sessions()
+    with sessions.lock(event.agent, event.session, patience=20.0):
+        state = sessions.load(event.agent, event.session)
+        if event.name == "SessionEnd" and not state.worktree:
+            return  # a session that no other event told of: `claude plugin` has such
+        try:
+            _observe(event, state)
+        finally:
+            sessions.save(event.agent, event.session, state)
+    if event.name == "SessionStart":
+        sessions.sweep()
+
+
+def _observe(event: Event, state: SessionState) -> None:
+    from coderewind.agents import tier as tiers
+    from coderewind.agents.known import adapter_of
+    from coderewind.hooks.place import NotProtected, place_of
+    from coderewind.hooks.turn import Turn
+
+    if event.name == "PostToolBatch" and _is_done(event, state):
+        return
+    try:
+        place = place_of(event.cwd, state.worktree)
+    except NotProtected as error:
+        if error.message not in state.said:
+            state.said.append(error.message)
+            _say(f"{error.message}: {error.hint}")
+        return
+    engine, settings = place.engine, place.settings
+    state.worktree = state.worktree or os.fsdecode(engine.workspace.root)
+    tier = tiers.load(settings.text("tier"))
+    if _wants(event, tier, settings, engine.ledger.last_time()):
+        Turn(engine, adapter_of(event.agent), event, state).observe()
+
+
+def _is_done(event: Event, state: SessionState) -> bool:
+    """A batch of one call, looked at a moment ago when the call ended."""
+    return len(event.calls) == 1 and state.done != "" and event.calls[0].id == state.done
+
+
+def _wants(event: Event, tier: Tier, settings: Settings, last_ms: int) -> bool:
+    """Whether the tier makes a checkpoint at this event."""
+    from coderewind.hooks.turn import SHELLS, destroys
+
+    hook = tier.hook(event.agent, event.name)
+    if hook is None:
+        return False
+    exact = tier.name == "exact"
+    if event.calls:
+        matcher = hook
+        if event.name == "PostToolBatch":
+            matcher = tier.hook(event.agent, "PostToolUse") or hook
+        if not any(matcher.wants(call.name) for call in event.calls):
+            return False
+    if event.name == "PreToolUse" and event.call is not None:
+        if destroys(event.call):
+            return True
+        if not exact and event.call.name in SHELLS:
+            return False
+        if _value(tier, settings, "significance.enabled") is True:
+            least = _value(tier, settings, "significance.minChangeSize")
+            if isinstance(least, int) and _size(event) < least:
+                return False
+    if event.name != "SessionStart" and _value(tier, settings, "antiSpam.enabled") is True:
+        seconds = _value(tier, settings, "antiSpam.minIntervalSeconds")
+        if isinstance(seconds, int) and time.time() * 1000 - last_ms < seconds * 1000:
+            return False
+    return True
+
+
+def _value(tier: Tier, settings: Settings, key: str) -> object:
+    """A setting: the user's if it was set, else the tier's."""
+    if settings.source(key) != "default":
+        return settings.get(key)
+    return tier.runtime.get(key, settings.get(key))
+
+
+def _size(event: Event) -> int:
+    """How many characters an edit is about; a tool that does not say counts as large."""
+    call = event.call
+    if call is None:
+        return 1 << 30
+    edits = call.input.get("edits")
+    rows = [call.input, *(edits if isinstance(edits, list) else [])]
+    keys = ("content", "new_string", "old_string", "new_source", "new_str", "old_str", "input")
+    texts = [row[key] for row in rows if isinstance(row, dict) for key in keys if key in row]
+    return sum(len(text) for text in texts if isinstance(text, str)) if texts else 1 << 30
+
+
+# ---- what is said and written down
+
+
+def _tell(event: Event | None, agent: str, name: str, message: str, hint: str) -> None:
+    """Log a failure, and say it once in a session."""
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        _log(f"{agent or (event.agent if event else '-')} {name} {message}")
+        if not _said_before(event, agent, message):
+            _say(f"{message}: {hint}" if hint else message)
+    except (OSError, RewindError):
+        pass  # nowhere to write: the agent must go on all the same
+
+
+def _say(words: str) -> None:
+    """To the user, through the agent; and for a person who runs this by hand."""
+    import json
+
+    sys.stdout.write(json.dumps({"systemMessage": f"rewind: {words}"}) + "\n")
+    sys.stdout.flush()
+    sys.stderr.write(f"rewind: {words}\n")
+
+
+def _said_before(event: Event | None, agent: str, message: str) -> bool:
+    from coderewind.hooks.session import Sessions
+
+    sessions = Sessions()
+    agent = event.agent if event else agent or AGENTS[0]
+    session = (event.session if event else "") or "unknown"
+    with sessions.lock(agent, session, patience=2.0):
+        state = sessions.load(agent, session)
+        if message in state.said:
+            return True
+        state.said.append(message)
+        sessions.save(agent, session, state)
+    return False
+
+
+def _log(line: str) -> None:
+    """Append to `$REWIND_HOME/hook.log`, of which at most twice 256 KiB are kept."""
+    from coderewind.store.home import make_private, rewind_home
+
+    make_private(rewind_home())
+    path = os.path.join(rewind_home(), b"hook.log")
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        stamp = time.strftime("%Y-%m-%d %H:%M:%S")
+        os.write(fd, f"{stamp} {' '.join(line.split())}\n".encode("utf-8", "replace"))
+        if os.fstat(fd).st_size > _LOG_KEPT:
+            os.replace(path, path + b".1")
+    finally:
+        os.close(fd)
+
+
+def _seen(event: Event) -> None:
+    """Leave a note for `rewind doctor`: the last event of this agent."""
+    from coderewind.store.home import make_private, rewind_home
+
+    make_private(rewind_home())
+    folder = os.path.join(rewind_home(), b"agents")
+    make_private(folder)
+    path = os.path.join(folder, event.agent.encode())
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        os.write(fd, event.name.encode() + b"\n")
+    finally:
+        os.close(fd)
+
+
+def _where(error: BaseException) -> str:
+    """The kind of a failure and where it happened, without its words: they may be the user's."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return type(error).__name__
+    name = os.path.basename(trace.tb_frame.f_code.co_filename)
+    return f"{type(error).__name__} at {name}:{trace.tb_lineno}"

@@ -1,0 +1,46 @@
+"""Rooms with real agents, and a hook that is called by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .rooms import ROOMS, ClaudeRoom, DroidRoom, HookRoom, Room
+
+
+@pytest.fixture(params=["claude", "droid"])
+def room(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Room]:
+    """Each agent in turn, connected."""
+    made = ROOMS[request.param](tmp_path)
+    made.connect()
+    yield made
+    made.close()
+    assert made.log() == "", "a hook failed"
+
+
+@pytest.fixture
+def hooks(tmp_path: Path) -> Iterator[HookRoom]:
+    """A project, and hooks that are called by hand."""
+    made = HookRoom(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def claude(tmp_path: Path) -> Iterator[ClaudeRoom]:
+    made = ClaudeRoom(tmp_path)
+    made.connect()
+    yield made
+    made.close()
+    assert made.log() == "", "a hook failed"
+
+
+@pytest.fixture
+def droid(tmp_path: Path) -> Iterator[DroidRoom]:
+    made = DroidRoom(tmp_path)
+    made.connect()
+    yield made
+    made.close()
+    assert made.log() == "", "a hook failed"

@@ -1,0 +1,159 @@
+"""Claude Code in a terminal: what headless runs cannot show."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from .fake_model import call, script, text
+from .rooms import ClaudeRoom
+
+pytestmark = [pytest.mark.agent, pytest.mark.slow]
+
+
+def until(what: object, room: ClaudeRoom, timeout: float = 30) -> None:
+    """Wait for what hooks do after the screen has shown an answer."""
+    end = time.monotonic() + timeout
+    while time.monotonic() < end:
+        if what():  # type: ignore[operator]
+            return
+        time.sleep(0.2)
+    raise AssertionError(f"it did not come:\n{room.rewind('list', '--all').stdout}\n{room.log()}")
+
+
+def turn(room: ClaudeRoom, name: str, content: str) -> str:
+    return script(room.write(name, content), text(f"wrote {name} now"))
+
+
+def test_escape_during_a_tool_is_settled_at_the_next_prompt(claude: ClaudeRoom) -> None:
+    with claude.terminal(*claude.allow) as terminal:
+        terminal.say("P1 " + script(claude.shell("echo half > half.txt; sleep 300"), text("never")),
+                     "half.txt")
+        until(lambda: "half.txt" in claude.tree(), claude)
+        terminal.keys("Escape")
+        terminal.wait("Interrupted")
+        terminal.say("P2 " + turn(claude, "b.txt", "b\n"), "wrote b.txt now")
+        until(lambda: claude.kinds()[-1] == "after", claude)
+
+    settle = claude.only("settle")
+    assert settle["label"].startswith("interrupted: Bash echo half")
+    resume = claude.json("restore", str(settle["number"]), "--yes")["resume"]
+    assert sorted(claude.tree()) == ["half.txt", "old.txt"]
+    assert resume["prompt"].startswith("P2 ")
+    heard = claude.resume_and_ask(resume["session"])
+    assert heard[0] == "U:P1"
+    assert "U:P2" not in heard
+    assert heard[-1] == "U:PROBE"
+
+
+def test_the_users_own_shell_command_is_settled(claude: ClaudeRoom) -> None:
+    with claude.terminal(*claude.allow) as terminal:
+        terminal.say("P1 " + turn(claude, "a.txt", "a\n"), "wrote a.txt now")
+        terminal.say("! echo mine > mine.txt; echo is-done")
+        until(lambda: any(cp["label"].startswith('"!') for cp in claude.checkpoints()), claude)
+        terminal.say("P2 " + turn(claude, "b.txt", "b\n"), "wrote b.txt now")
+        until(lambda: claude.kinds()[-1] == "after", claude)
+
+    P1 = ["U:P1", "A:<Write>", "U:<result>", "A:wrote a.txt now"]
+    mine = next(cp for cp in claude.checkpoints() if cp["label"].startswith('"!'))
+    claude.rewind("restore", str(mine["number"]), "--yes")
+    assert sorted(claude.tree()) == ["a.txt", "mine.txt", "old.txt"]
+    first = claude.only("after", '"P1')
+    resume = claude.json("restore", str(first["number"]), "--yes")["resume"]
+    assert sorted(claude.tree()) == ["a.txt", "old.txt"]
+    assert claude.resume_and_ask(resume["session"]) == [*P1, "U:PROBE"]
+
+
+def test_a_background_command_is_settled_when_it_ends(claude: ClaudeRoom) -> None:
+    step = call("Bash", command="sleep 3; echo built > built.txt", description="build",
+                run_in_background=True)
+    with claude.terminal(*claude.allow) as terminal:
+        terminal.say("P1 " + script(step, text("started it")), "started it")
+        until(lambda: "built.txt" in claude.tree(), claude)
+        until(lambda: any(cp["label"].startswith("in the background: Bash sleep 3")
+                          for cp in claude.checkpoints()), claude)
+
+    assert "built.txt" in claude.tree()
+
+
+def test_points_around_a_compaction(claude: ClaudeRoom) -> None:
+    with claude.terminal(*claude.allow) as terminal:
+        for number in (1, 2):
+            terminal.say(f"P{number} " + turn(claude, f"f{number}.txt", "x\n"),
+                         f"wrote f{number}.txt now")
+        terminal.say("/compact", "ompacted")
+        time.sleep(2)
+        terminal.say("P3 " + turn(claude, "f3.txt", "x\n"), "wrote f3.txt now")
+        until(lambda: claude.kinds()[-1] == "after", claude)
+
+    old = [words for n in (1, 2) for words in
+           (f"U:P{n}", "A:<Write>", "U:<result>", f"A:wrote f{n}.txt now")]
+    compact = claude.only("compact")
+    resume = claude.json("restore", str(compact["number"]), "--yes")["resume"]
+    assert claude.resume_and_ask(resume["session"]) == [*old, "U:PROBE"]
+    third = claude.only("prompt", "P3 ")
+    resume = claude.json("restore", str(third["number"]), "--yes")["resume"]
+    heard = claude.resume_and_ask(resume["session"])
+    assert heard[0].startswith("U:This session is being continued")
+    assert not any(words.startswith("U:P3") for words in heard)
+    second = claude.only("prompt", "P2 ")
+    resume = claude.json("restore", str(second["number"]), "--yes")["resume"]
+    assert claude.resume_and_ask(resume["session"]) == [*old[:4], "U:PROBE"]
+    assert sorted(claude.tree()) == ["f1.txt", "old.txt"]
+
+
+def test_the_printed_command_puts_the_prompt_back_into_the_input_box(claude: ClaudeRoom) -> None:
+    first = claude.run("P1 " + turn(claude, "a.txt", "a\n"))
+    claude.run("P2 please", go_on=first)
+    resume = claude.json("restore", str(claude.only("prompt", "P2 ")["number"]), "--yes")["resume"]
+
+    assert resume["command"][0] == "claude"
+    with claude.terminal(*resume["command"][1:]) as terminal:
+        terminal.wait("P2 please")
+        terminal.keys("Enter")
+        terminal.wait("ok: P2 please")
+    assert claude.model.heard() == ["U:P1", "A:<Write>", "U:<result>", "A:wrote a.txt now",
+                                    "U:P2 please"]
+
+
+def test_the_first_prompt_starts_fresh(claude: ClaudeRoom) -> None:
+    claude.run("P1 please")
+    resume = claude.json("restore", str(claude.only("prompt", "P1 ")["number"]), "--yes")["resume"]
+
+    assert (resume["session"], resume["prompt"]) == ("", "P1 please")
+    assert resume["command"] == ["claude", "--prefill", "P1 please"]
+    with claude.terminal(*resume["command"][1:]) as terminal:
+        terminal.wait("P1 please")
+
+
+def test_restore_inside_the_running_session(claude: ClaudeRoom) -> None:
+    assert "/rewind-list" in claude.rewind("init", "--agents", "claude").stdout
+    with claude.terminal(*claude.allow) as terminal:
+        for number in (1, 2, 3):
+            terminal.say(f"P{number} " + turn(claude, f"f{number}.txt", "x\n"),
+                         f"wrote f{number}.txt now")
+        until(lambda: claude.kinds()[-1] == "after", claude)
+        terminal.wait("◆ [0-9]+ checkpoints")
+        asked = claude.model.turns()
+        terminal.say("/rewind-list", r"▸ prompt +\"P3")
+        second = claude.only("prompt", "P2 ")
+        terminal.say(f"/rewind-restore {second['number']}", "")
+        until(lambda: sorted(claude.tree()) == ["f1.txt", "old.txt"], claude)
+        terminal.wait(r"─\n❯.P2 SCRIPT")
+        assert claude.model.turns() == asked, "the model was asked"
+        time.sleep(1)
+        terminal.keys("C-u", "C-c")
+        time.sleep(1)
+        terminal.say("PROBE", "ok: PROBE")
+        assert claude.model.heard() == ["U:P1", "A:<Write>", "U:<result>",
+                                        "A:wrote f1.txt now", "U:PROBE"]
+        terminal.say("/rewind-save kept", "checkpoint #")
+        assert claude.checkpoints()[-1]["label"] == "kept"
+
+
+def test_what_the_user_must_know_is_on_the_screen(claude: ClaudeRoom) -> None:
+    claude.rewind("config", "autoInit", "false")
+    with claude.terminal(*claude.allow) as terminal:
+        terminal.say("P1 " + turn(claude, "a.txt", "a\n"), "wrote a.txt now")
+        terminal.wait("no checkpoints are made")

@@ -66,6 +66,8 @@ def _break(world: World, verb: str, at: int, how: str) -> str:
     of the verb's calls."""
     before, after = _prepare(world, verb)
     outcome = "done"
+    most = len(opened(world.box).timeline().checkpoints) + (verb in ("restore", "undo-restore"))
+    close_all()
     with Failpoint(at, how) as failpoint:
         try:
             VERBS[verb](world)
@@ -78,6 +80,9 @@ def _break(world: World, verb: str, at: int, how: str) -> str:
     what = f"{verb}, {failpoint.fired}, {outcome}"
     if outcome == "done":
         world.box.assert_like(after, f"{what}: exit 0, so the project")
+    elif outcome != "dead":
+        assert len(opened(world.box).timeline().checkpoints) <= most, f"{what}: not done, but listed"
+        close_all()
     files = before if before is after else None
     world.assert_sound(what, files=files)
     return failpoint.fired

@@ -17,6 +17,9 @@ from coderewind import Rewind
 from coderewind.engine import health, moving
 
 
+EARLY = 2  # checkpoints for gc to drop
+
+
 def _tree(box: Box, version: str) -> None:
     """Files to write, to delete, to create and to chmod, whichever way one goes."""
     box.empty()
@@ -39,7 +42,7 @@ class World:
         if os.path.exists(box.path(".git")):
             box.write("a", "a").commit()
         rewind = opened(box)
-        for number in range(2):  # for gc to drop
+        for number in range(EARLY):
             box.write("early", f"{number}\n")
             rewind.checkpoint(f"early {number}")
         _tree(box, "old")
@@ -126,7 +129,7 @@ class World:
     def _restore_all(self, rewind: Rewind, what: str) -> None:
         for cp in rewind.timeline().checkpoints:
             rewind.restore(cp)
-            if cp.label.startswith("early"):
+            if cp.number <= EARLY:
                 continue
             if cp.id == self.old.id:
                 self.box.assert_like(self.old_files, f"{what}: old")

@@ -212,3 +212,22 @@ def test_a_corrupted_object_is_never_reused_for_the_same_content_after_repair(
     box.empty()
     opened(box).restore(checkpoint)
     box.assert_like(wanted)
+
+
+def test_a_damaged_index_does_not_spread_when_packs_are_joined(box: Box, rewind: Rewind) -> None:
+    """A new pack takes in the small ones before it, and removes them."""
+    chance = random.Random(3)
+    pack_dir = os.fsdecode(rewind.engine.store.objects.pack_dir)
+    for name in [name for name in os.listdir(pack_dir) if name.endswith(".idx")]:
+        at = chance.randrange(1100, os.path.getsize(f"{pack_dir}/{name}") - 40)
+        _damage(f"{pack_dir}/{name}", lambda data: data.__setitem__(at, data[at] ^ 0x10))  # noqa: B023
+    for number in range(5):
+        box.write("new", str(number))
+        try:
+            opened(box).checkpoint()
+        except RewindError:
+            pass  # it may be too damaged to go on; nothing may be lost for that
+
+    _mended(box)
+
+    assert _restorable(box) == [1, 2, 3, 4]

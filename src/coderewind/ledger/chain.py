@@ -166,7 +166,11 @@ class Ledger:
         """
         if self.head() != before:
             raise RewindError("the ledger changed meanwhile", hint="try again")
-        self._set_ref(commit)
+        try:
+            self._set_ref(commit)
+        except OSError:
+            self._go_back(before)
+            raise
         line = commit.encode() + b" " + json.dumps({"v": VERSION, **data},
                                                    separators=(",", ":")).encode() + b"\n"
         try:
@@ -198,6 +202,16 @@ class Ledger:
             keep_alive(self._store, {self.name: commit})
         write_durably(self._ref, commit.encode() + b"\n")
         fsync_dir(os.path.dirname(self._ref))
+
+    def _go_back(self, before: str) -> None:
+        """What failed must not be listed, also when only its durability is in doubt."""
+        try:
+            if before:
+                write_durably(self._ref, before.encode() + b"\n")
+            else:
+                os.unlink(self._ref)
+        except OSError:
+            pass
 
     def _append_copy(self, line: bytes, before: str) -> None:
         fd = os.open(self._copy, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -82,7 +82,10 @@ class Captured:
         """Remember what was seen; only after the pack was finished."""
         if self.fresh:
             self.state.packs = objects.pack_signature()
-            self.state.save(self.state_path)
+            try:
+                self.state.save(self.state_path)
+            except OSError:
+                pass  # an older one costs time, and what was captured is safe already
 
 
 def capture(

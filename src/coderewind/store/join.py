@@ -12,6 +12,7 @@ import os
 
 from coderewind.store.objects import Objects, PackIndex
 from coderewind.store.pack import BLOB, COMMIT, PackWriter, new_hash
+from coderewind.store.trust import own_checksum
 
 # Smaller packs are always taken in: their sizes vary too much for any order to come of it.
 SMALL = 32 << 10
@@ -61,6 +62,8 @@ def _take_in(pack: PackWriter, objects: Objects, name: bytes) -> bool:
     entries = index.entries()
     starts = [start for start, _, _ in entries]
     if digest.digest() != data[-width:] or not starts or starts[0] != 12:
+        return False
+    if not own_checksum(objects, path + b".idx"):
         return False
     if not all(COMMIT <= data[start] >> 4 & 7 <= BLOB for start in starts):
         return False

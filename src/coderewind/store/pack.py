@@ -130,35 +130,33 @@ class PackWriter:
             if self._guards is not None:
                 self._guards.append(path + b".keep")
                 write_durably(path + b".keep", GUARD)
+            is_new = not os.path.lexists(path + b".pack")
             os.replace(self._temp, path + b".pack")
-            self._temp = path + b".pack"
+            self._temp = path + b".pack" if is_new else b""
             write_durably(path + b".idx", self._index(checksum))
             fsync_dir(self._dir)
         except BaseException:
+            if self._temp.endswith(b".pack"):
+                _unlink(path + b".idx")
             self.abandon()
             raise
+        self._temp = b""  # from here on it is not ours alone: nothing may take it away again
         self._remove_replaced(path)
         return name
 
     def _remove_replaced(self, path: bytes) -> None:
         """The index goes last: without its pack it is ignored, a pack without it is not."""
         for replaced in self.takes_place_of:
-            for suffix in (b".pack", b".idx"):
-                try:
-                    if replaced != path:
-                        os.unlink(replaced + suffix)
-                except FileNotFoundError:
-                    continue  # another process took it in, too
+            if replaced != path:  # what cannot be removed costs space, nothing else
+                _unlink(replaced + b".pack")
+                _unlink(replaced + b".idx")
 
     def abandon(self) -> None:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
         if self._temp:
-            try:
-                os.unlink(self._temp)
-            except OSError:
-                pass
+            _unlink(self._temp)
             self._temp = b""
         self._entries.clear()
         self._buffer.clear()
@@ -272,11 +270,15 @@ def write_durably(path: bytes, data: bytes) -> None:
             os.close(fd)
         os.replace(temp, path)
     except BaseException:
-        try:
-            os.unlink(temp)
-        except OSError:
-            pass
+        _unlink(temp)
         raise
+
+
+def _unlink(path: bytes) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        pass
 
 
 def fsync_dir(path: bytes) -> None:

@@ -14,23 +14,24 @@ EXACT = "exact"
 
 
 class Hook:
-    """One event that a tier registers."""
+    """One event that a tier registers, and the tools that it is about."""
 
-    __slots__ = ("event", "matcher", "timeout")
+    __slots__ = ("event", "matcher", "timeout", "tools", "unwanted")
 
-    def __init__(self, row: dict[str, object]) -> None:
+    def __init__(self, row: dict[str, object], read_only: list[str]) -> None:
         self.event = str(row["event"])
-        self.matcher = str(row.get("matcher", ""))
-        timeout = row["timeout"]
+        timeout, tools = row["timeout"], row.get("tools")
         self.timeout = timeout if isinstance(timeout, int) else 30
+        self.tools = frozenset(tools) if isinstance(tools, list) else frozenset()
+        self.unwanted = frozenset(read_only) if isinstance(tools, str) else frozenset()
+        # As the agents read it: a regular expression of JavaScript.
+        self.matcher = "|".join(tools) if isinstance(tools, list) else ""
+        if self.unwanted:
+            self.matcher = f"^(?!(?:{'|'.join(read_only)})$).+$"
 
     def wants(self, tool: str) -> bool:
-        """Whether a tool is meant by the matcher, as the agents read it."""
-        if not self.matcher:
-            return True
-        import re
-
-        return re.fullmatch(self.matcher, tool) is not None
+        """Whether a tool is one of them."""
+        return tool in self.tools if self.tools else tool not in self.unwanted
 
 
 class Tier:
@@ -38,14 +39,20 @@ class Tier:
 
     __slots__ = ("description", "hooks", "name", "runtime")
 
-    def __init__(self, name: str, data: dict[str, dict[str, list[dict[str, object]]]]) -> None:
+    def __init__(
+        self,
+        name: str,
+        description: str,
+        runtime: dict[str, dict[str, object]],
+        hooks: dict[str, list[dict[str, object]]],
+        read_only: list[str],
+    ) -> None:
         self.name = name
-        self.description = str(data["description"])
-        self.hooks = {agent: [Hook(row) for row in rows] for agent, rows in data["hooks"].items()}
-        self.runtime: dict[str, object] = {
-            f"{section}.{key}": value
-            for section, values in data["runtime"].items() for key, value in values.items()  # type: ignore[attr-defined]
-        }
+        self.description = description
+        self.hooks = {agent: [Hook(row, read_only) for row in rows]
+                      for agent, rows in hooks.items()}
+        self.runtime = {f"{section}.{key}": value
+                        for section, values in runtime.items() for key, value in values.items()}
 
     def hook(self, agent: str, event: str) -> Hook | None:
         return next((h for h in self.hooks.get(agent, []) if h.event == event), None)
@@ -58,6 +65,8 @@ def load(name: str) -> Tier:
     folder = os.path.join(os.path.dirname(os.path.dirname(__file__)), "tiers")
     try:
         with open(os.path.join(folder, name + ".json"), "rb") as file:
-            return Tier(name, json.loads(file.read()))
+            data = json.loads(file.read())
+        return Tier(name, data["description"], data["runtime"], data["hooks"],
+                    data.get("readOnly", []))
     except (OSError, ValueError, KeyError) as error:
         raise RewindError(f"tier {name} cannot be read", hint="install Rewind again") from error

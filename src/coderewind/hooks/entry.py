@@ -124,6 +124,8 @@ def _wants(event: Event, tier: Tier, settings: Settings, last_ms: int) -> bool:
     if hook is None:
         return False
     exact = tier.name == "exact"
+    if event.name == "PostToolBatch" and not event.calls:
+        return False
     if event.calls:
         matcher = hook
         if event.name == "PostToolBatch":

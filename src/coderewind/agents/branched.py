@@ -32,13 +32,17 @@ class Branched(Adapter):
     """What Pi and omp have in common."""
 
     folder = ""  # below the user's home, when PI_CODING_AGENT_DIR does not say otherwise
-    can_move = True
+    package = ""  # the npm package, as it shows in a process's command
 
     def home(self) -> str:
         configured = os.environ.get("PI_CODING_AGENT_DIR")
         if configured:
             return os.path.abspath(os.path.expanduser(configured))
         return os.path.join(os.path.expanduser("~"), self.folder, "agent")
+
+    def is_here(self) -> bool:
+        """PI_CODING_AGENT_DIR names a folder for both, so it tells nothing of either."""
+        return os.path.isdir(os.path.join(os.path.expanduser("~"), self.folder))
 
     def session_folders(self) -> list[str]:
         """Where sessions are kept: folders of folders, one for each working directory."""
@@ -172,8 +176,6 @@ class Branched(Adapter):
             return True
         return any(os.path.basename(word) == program or self.package.encode() in word
                    for word in words[1:3])
-
-    package = ""  # the npm package, as it shows in a process's command
 
 
 class Tree:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from coderewind.agents.branched import Branched
 from coderewind.agents.transcript import line_of
 

@@ -27,8 +27,8 @@ class Pi(Branched):
         return folders
 
     def titled(self, lines: list[bytes], title: str, last: str | None, now: str) -> list[bytes]:
-        name = {"type": "session_info", "id": os.urandom(4).hex(), "parentId": last,
-                "timestamp": now, "name": title}
+        name: dict[str, object] = {"type": "session_info", "id": os.urandom(4).hex(),
+                                   "parentId": last, "timestamp": now, "name": title}
         return [*lines, line_of(name)]
 
     def resume_command(self, new: str, prompt: str) -> list[str]:

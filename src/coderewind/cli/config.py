@@ -17,6 +17,7 @@ from coderewind.engine import settings
 from coderewind.errors import RewindError
 from coderewind.model.paths import to_text
 from coderewind.store import home
+from coderewind.store.folders import make_private
 from coderewind.store.home import Store
 from coderewind.wiring import find_workspace
 
@@ -78,7 +79,7 @@ def config(
         settings.parse(key, "")  # raises, naming what is near
     if value is not None or unset:
         path = _file(store, project=project)
-        home.make_private(os.path.dirname(path))
+        make_private(os.path.dirname(path))
         settings.write(path, key, None if unset else settings.parse(key, value or ""))
     loaded = settings.load(store)
     if tier is not None:

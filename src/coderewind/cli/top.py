@@ -145,7 +145,7 @@ def _bug(error: BaseException) -> int:
     import tempfile
     import traceback
 
-    from coderewind.store.home import make_private, rewind_home
+    from coderewind.store.folders import make_private, rewind_home
 
     frames = traceback.format_list(traceback.extract_tb(error.__traceback__))
     text = "".join(

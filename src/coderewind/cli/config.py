@@ -11,7 +11,7 @@ from coderewind.agents import connect
 from coderewind.agents.known import NAMES
 from coderewind.cli.agents import connect_agents, disconnect_agents, show_connected
 from coderewind.cli.app import App, command
-from coderewind.cli.top import Unwell
+from coderewind.cli.ending import Unwell
 from coderewind.engine import settings
 from coderewind.errors import RewindError
 from coderewind.model.paths import to_text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from coderewind.cli.app import App, command, plural
-from coderewind.cli.top import Unwell, printable
+from coderewind.cli.ending import Unwell, printable
 from coderewind.engine import health
 
 

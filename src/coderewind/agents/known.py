@@ -5,6 +5,10 @@ from __future__ import annotations
 from coderewind.agents.adapter import Adapter
 from coderewind.errors import RewindError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from coderewind.agents.connection import Connection
+
 NAMES = ("claude", "droid")
 
 
@@ -19,3 +23,11 @@ def adapter_of(agent: str) -> Adapter:
 
         return Droid()
     raise RewindError(f"conversations of {agent!r} cannot be restored by this Rewind")
+
+
+def connection_of(agent: str) -> Connection:
+    """How an agent is connected."""
+    from coderewind.agents.hooked import ClaudeConnection, DroidConnection
+
+    kind = ClaudeConnection if agent == "claude" else DroidConnection
+    return kind(adapter_of(agent))

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 
+from coderewind.agents.version import Version
 from coderewind.errors import RewindError
 from coderewind.store.home import make_private, rewind_home
 
@@ -78,10 +79,7 @@ def is_installed(config: str) -> bool:
 
 
 def runs_mods(version: str) -> bool:
-    try:
-        return tuple(int(part) for part in version.split(".")[:3]) >= MODS_SINCE
-    except ValueError:
-        return False
+    return Version(version).is_at_least(MODS_SINCE)
 
 
 def _source() -> str:

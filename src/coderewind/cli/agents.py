@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
-from coderewind.agents import connect, plugin, settings, tier
+from coderewind.agents import connect, tier
 from coderewind.agents.connect import Found
+from coderewind.agents.known import connection_of
 from coderewind.cli.app import App
 from coderewind.errors import RewindError
 
@@ -31,50 +32,37 @@ def _asked(agent: Found) -> bool:
 def connect_agents(
     app: App, agents: list[str], tier_name: str, *, root: str, scope: str, yes: bool
 ) -> list[dict[str, object]]:
-    """Register our hooks for some agents; asks before an existing registration is changed."""
+    """Connect some agents; asks before an existing connection is changed."""
     chosen = tier.load(tier_name)
     done: list[dict[str, object]] = []
     for agent in agents:
-        change = connect.plan_connect(agent, chosen, root=root, scope=scope)
+        connection = connection_of(agent)
+        change = connection.plan(chosen, root, scope)
         if change.is_change and change.had_ours and not yes:
             app.confirm(f"{change.path} has hooks of Rewind already. Change them?", yes=yes)
-        elsewhere = [path for path in connect.connected(agent, root) if path != change.path]
+        elsewhere = [path for path in connection.places(root) if path != change.path]
         if elsewhere:
             raise RewindError(f"{agent} is connected in {elsewhere[0]} already",
                               hint="rewind config --unregister-hooks first")
-        settings.apply(change)
+        change.apply()
+        found = connect.found(agent)
+        commands, problem = connection.add_commands(found.path, found.version)
+        if problem:
+            app.warn(f"{problem}; checkpoints are made without it")
         done.append({"agent": agent, "file": change.path, "changed": change.is_change,
-                     "tier": tier_name, "plugin": _plugin(app, agent)})
+                     "tier": tier_name, "plugin": commands})
     return done
 
 
-def _plugin(app: App, agent: str) -> bool:
-    """Install Claude Code's plugin where it is missing; without it checkpoints are made, too."""
-    found = next((f for f in connect.find() if f.adapter.name == agent), None)
-    if agent != "claude" or found is None or not found.path:
-        return False
-    if plugin.is_installed(found.adapter.home()):
-        plugin.write_out()
-        return True
-    if not plugin.runs_mods(found.version):
-        return False
-    problem = plugin.install(found.path)
-    if problem:
-        app.warn(f"Claude Code's plugin could not be installed: {problem}; "
-                 "checkpoints are made without it")
-    return not problem
-
-
 def disconnect_agents(agents: list[str], *, root: str) -> list[dict[str, object]]:
-    """Take our hooks out of every file of some agents."""
+    """Take what is ours out of every place of some agents."""
     done: list[dict[str, object]] = []
     for agent in agents:
-        changes = connect.plan_disconnect(agent, root=root)
+        connection = connection_of(agent)
+        changes = connection.plan_removal(root)
         for change in changes:
-            settings.apply(change)
-        found = next((f for f in connect.find() if f.adapter.name == agent), None)
-        if agent == "claude" and found and found.path and plugin.is_installed(found.adapter.home()):
-            plugin.uninstall(found.path)
+            change.apply()
+        connection.remove_commands(connect.found(agent).path)
         done.append({"agent": agent, "files": [change.path for change in changes]})
     return done
 

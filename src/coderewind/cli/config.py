@@ -8,6 +8,7 @@ import os
 import click
 
 from coderewind.agents import connect
+from coderewind.agents.connection import SCOPES
 from coderewind.agents.known import NAMES
 from coderewind.cli.agents import connect_agents, disconnect_agents, show_connected
 from coderewind.cli.app import App, command
@@ -28,8 +29,8 @@ from coderewind.wiring import find_workspace
 @click.option("--unset", is_flag=True, help="Take KEY out of the file, so that its default holds.")
 @click.option("--register-hooks", "register", is_flag=True, help="Connect agents.")
 @click.option("--unregister-hooks", "unregister", is_flag=True, help="Disconnect agents.")
-@click.option("--agents", metavar="NAMES", help="Which: claude,droid or all (the default).")
-@click.option("--scope", type=click.Choice(connect.SCOPES), default="user",
+@click.option("--agents", metavar="NAMES", help=f"Which: {','.join(NAMES)} or all (the default).")
+@click.option("--scope", type=click.Choice(SCOPES), default="user",
               help="In the user's settings, or in this folder's (Claude Code only).")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--schema", "as_schema", is_flag=True, help="Print the JSON Schema of the files.")
@@ -107,7 +108,7 @@ def _register(
 ) -> None:
     if not names:
         raise RewindError("no agent was found here",
-                          hint="name one: --agents claude or --agents droid")
+                          hint="name one: --agents " + " or --agents ".join(NAMES))
     tier = settings.load(store).text("tier")
     rows = connect_agents(app, names, tier, root=_root(app), scope=scope, yes=yes)
     app.out({"agents": rows}, lambda: show_connected(rows))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from coderewind.agents.known import NAMES
 from coderewind.cli.agents import choose, connect_agents, show_connected
 from coderewind.cli.app import App, command, plural
 from coderewind.cli.showing import coverage_lines
@@ -19,7 +20,7 @@ from coderewind.wiring import find_workspace, make_store, refuse_home
 @click.option("--mode", type=click.Choice(home.MODES),
               help="Where the store goes: ~/.rewind, this folder, or its .git.")
 @click.option("--agents", metavar="NAMES",
-              help="Connect these agents: claude,droid, all or none. Without it: asks.")
+              help=f"Connect these agents: {','.join(NAMES)}, all or none. Without it: asks.")
 @click.option("--yes", is_flag=True, help="Do not ask anything.")
 @click.option("--force", is_flag=True, help="Protect even / or the home folder.")
 @command

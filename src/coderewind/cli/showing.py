@@ -22,7 +22,7 @@ _LIMIT = 40
 _LABEL = 60
 _SHORTEST = 16
 _HEADS = ("here", "number", "age", "mark", "kind", "label", "files", "agent", "place")
-_GAPS = (" ", "  ", "  ", " ", "  ", "  ", "  ", "  ", "")
+_GAPS = (" ", "  ", "  ", " ", "  ", "  ", "  ", "  ", "")  # after each column that is there
 _RIGHT = ("number", "age", "files")
 _AT_LABEL = _HEADS.index("label")
 
@@ -34,8 +34,10 @@ def checkpoint_lines(checkpoints: list[Checkpoint]) -> None:
     """
     rows = [_cells(cp) for cp in checkpoints]
     widths = [max((width(row[i]) for row in rows), default=0) for i in range(len(_HEADS))]
-    others = sum(widths) - widths[_AT_LABEL] + sum(map(len, _GAPS))
+    gaps = [gap if size and any(widths[i + 1 :]) else ""
+            for i, (gap, size) in enumerate(zip(_GAPS, widths, strict=True))]
     if sys.stdout is not None and sys.stdout.isatty():
+        others = sum(widths) - widths[_AT_LABEL] + len("".join(gaps))
         room = shutil.get_terminal_size().columns - others
         widths[_AT_LABEL] = max(_SHORTEST, min(widths[_AT_LABEL], room))
     for cp, row in zip(checkpoints, rows, strict=True):
@@ -45,7 +47,7 @@ def checkpoint_lines(checkpoints: list[Checkpoint]) -> None:
         cells[1] = click.style(cells[1], fg="cyan")
         if "destructive" in cp.flags:
             cells[_AT_LABEL] = cells[_AT_LABEL].replace("⚠", click.style("⚠", fg="red"), 1)
-        line = "".join(cell + gap for cell, gap in zip(cells, _GAPS, strict=True))
+        line = "".join(cell + gap for cell, gap in zip(cells, gaps, strict=True))
         click.echo(line.rstrip())
 
 

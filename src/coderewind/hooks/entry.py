@@ -71,11 +71,12 @@ def _time_up(_signum: int, _frame: object) -> None:
 
 
 def _handle(event: Event) -> None:
+    from coderewind.agents import seen
     from coderewind.hooks.session import Sessions
 
     if not event.session:
         raise RewindError("the agent named no session")
-    _seen(event)
+    seen.note(event.agent, event.name)
     sessions = Sessions()
     with sessions.lock(event.agent, event.session, patience=20.0):
         state = sessions.load(event.agent, event.session)
@@ -217,21 +218,6 @@ def _log(line: str) -> None:
         os.write(fd, f"{stamp} {' '.join(line.split())}\n".encode("utf-8", "replace"))
         if os.fstat(fd).st_size > _LOG_KEPT:
             os.replace(path, path + b".1")
-    finally:
-        os.close(fd)
-
-
-def _seen(event: Event) -> None:
-    """Leave a note for `rewind doctor`: the last event of this agent."""
-    from coderewind.store.home import make_private, rewind_home
-
-    make_private(rewind_home())
-    folder = os.path.join(rewind_home(), b"agents")
-    make_private(folder)
-    path = os.path.join(folder, event.agent.encode())
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        os.write(fd, event.name.encode() + b"\n")
     finally:
         os.close(fd)
 

@@ -267,6 +267,9 @@ def _config(algo: str) -> bytes:
         "protectNTFS": "false",
         "protectHFS": "false",
         "bigFileThreshold": "16m",
+        # What git maps of a pack counts as its memory: by default up to 1 GiB at a time.
+        "packedGitWindowSize": "4m",
+        "packedGitLimit": "32m",
         "quotePath": "false",
     }
     text = "[core]\n" + "".join(f"\t{key} = {value}\n" for key, value in core.items())

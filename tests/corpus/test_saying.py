@@ -4,10 +4,12 @@ import json
 import os
 import re
 
+import click
 import pytest
 
 from coderewind.cli import quick, showing
 from coderewind.cli.save import save
+from coderewind.cli.top import rewind
 from coderewind.model.records import CHECKPOINT, Checkpoint, Record
 
 from .box import Box
@@ -83,7 +85,8 @@ def test_a_save_read_quickly_is_read_as_the_parser_reads_it(words: list[str]) ->
     found = quick.Words.of(["save", *words])
 
     if found is not None:
-        told = save.make_context("save", list(words)).params
+        above = click.Context(rewind, **rewind.context_settings)
+        told = save.make_context("save", list(words), above).params
         label = told["description"] if told["description"] is not None else told["message"]
         assert (found.label, found.as_json) == (label or "", told["as_json"])
         assert told["directory"] is None

@@ -16,6 +16,10 @@ from coderewind.agents.connection import Change
 from coderewind.agents.tier import Hook, Tier
 from coderewind.errors import RewindError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 MARK = "coderewind.__main__"
 BACKUP = ".before-rewind"
 
@@ -143,6 +147,15 @@ def plan_unregister(path: str, *, nested: bool) -> FileChange:
     if original is not None and _parse(original, path) == data:
         return FileChange(path, before, original, had_ours=True)
     return FileChange(path, before, _dump(data, before, indent), had_ours=True)
+
+
+def plan_edit(path: str, edit: Callable[[dict[str, object]], None]) -> FileChange:
+    """What a file becomes when its object is edited; as it is, when that changes nothing."""
+    data, before, indent = _load(path)
+    edit(data)
+    if before is None or data == _load(path)[0]:
+        return FileChange(path, before, before, had_ours=False)
+    return FileChange(path, before, _dump(data, before, indent), had_ours=False)
 
 
 def registered_events(path: str, *, nested: bool) -> list[str]:

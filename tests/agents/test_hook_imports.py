@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from typing import Any
 
 from coderewind.agents.settings import hook_command
 
@@ -52,7 +53,7 @@ def test_a_hook_that_finds_nothing_changed_loads_nothing_else(hooks: HookRoom) -
 def test_a_batch_of_one_call_that_is_captured_already_loads_next_to_nothing(
     hooks: HookRoom,
 ) -> None:
-    call = {"tool_name": "Bash", "tool_use_id": "t1", "tool_input": {"command": "ls"}}
+    call: dict[str, Any] = {"tool_name": "Bash", "tool_use_id": "t1", "tool_input": {}}
     hooks.hook("UserPromptSubmit", prompt="one")
     hooks.hook("PreToolUse", **call)
     hooks.hook("PostToolUse", **call)

@@ -123,6 +123,7 @@ class Turn:
             self._append("before", "before " + words, at.AT_TURN, flags=[DESTRUCTIVE],
                          call=call, git=self._git())
         key = call.id or words
+        state.open.pop(key, None)
         if state.open:
             state.batch += [key, *(other for other in state.open if other not in state.batch)]
         state.open[key] = words

@@ -18,10 +18,11 @@ from coderewind.cli.agents import (
     worktree_of,
 )
 from coderewind.cli.app import App, command
-from coderewind.cli.top import Unwell
+from coderewind.cli.ending import Unwell
 from coderewind.engine import settings
 from coderewind.errors import RewindError
 from coderewind.store import home
+from coderewind.store.folders import make_private
 from coderewind.store.home import Store
 from coderewind.wiring import find_workspace
 
@@ -83,7 +84,7 @@ def config(
         settings.parse(key, "")  # raises, naming what is near
     if value is not None or unset:
         path = _file(store, project=project)
-        home.make_private(os.path.dirname(path))
+        make_private(os.path.dirname(path))
         settings.write(path, key, None if unset else settings.parse(key, value or ""))
     loaded = settings.load(store)
     if tier is not None:

@@ -6,7 +6,7 @@ import click
 
 from coderewind.cli.app import App, command, plural
 from coderewind.cli.showing import plan_lines
-from coderewind.engine import conversation, moving
+from coderewind.engine import conversation, legacy, moving
 from coderewind.engine.conversation import Resume, Talk
 from coderewind.engine.engine import Engine
 from coderewind.engine.moving import Outcome
@@ -69,7 +69,7 @@ def restore(
         app.out(outcome.as_json(), lambda: show_outcome(outcome, back=None if abort else BACK))
         return
     assert checkpoint is not None
-    target = engine.resolve(checkpoint)
+    target = legacy.checkpoint_of(engine, checkpoint)
     if context_only:
         _conversation_only(app, engine, target, dry_run=dry_run, yes=yes,
                            same_session=same_session)

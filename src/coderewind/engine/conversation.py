@@ -11,7 +11,7 @@ import uuid
 from coderewind.agents import adapter as places
 from coderewind.agents.adapter import Adapter, Cut, Position
 from coderewind.agents.known import adapter_of
-from coderewind.agents.transcript import open_session
+from coderewind.agents.transcript import read_session
 from coderewind.engine.archive import MAIN, archived
 from coderewind.engine.engine import Engine
 from coderewind.errors import RewindError
@@ -99,7 +99,7 @@ def prepare(engine: Engine, checkpoint: Checkpoint) -> Talk:
     paths = dict.fromkeys([*([anchor.transcript] if valid else []),
                            *adapter.session_files(anchor.session)])
     for path in paths:
-        data = _read(path)
+        data = read_session(path)
         cut = adapter.cut(data, position) if data else None
         if cut is not None:
             return Talk(adapter, checkpoint, cut, path, {})
@@ -248,11 +248,3 @@ def _is_id(session: str) -> bool:
     return len(session) <= 128 and session[:1] not in ("", ".") and all(
         c.isascii() and (c.isalnum() or c in "-_.:") for c in session
     )
-
-
-def _read(path: str) -> bytes:
-    fd = open_session(path)
-    if fd < 0:
-        return b""
-    with os.fdopen(fd, "rb") as file:
-        return file.read()

@@ -95,10 +95,23 @@ def checkpoint_of(engine: Engine, words: str) -> Checkpoint:
     try:
         return engine.resolve(words)
     except RewindError:
+        taken = _taken_over(engine, words)
+        if taken is not None:
+            return taken
         point = resolve(engine, words)
         if point is None:
             raise
         return take_over(engine, point)
+
+
+def _taken_over(engine: Engine, words: str) -> Checkpoint | None:
+    """The checkpoint that a point, named like one, became before."""
+    timeline = engine.timeline()
+    found = [timeline.by_id[record.id] for record in timeline.records
+             if record.op == ops.IMPORT and record.id in timeline.by_id and len(words) >= 4
+             and (record.text("commit").startswith(words)
+                  or record.section("anchor").get("entry") == words)]
+    return found[-1] if len({cp.snapshot for cp in found}) == 1 else None
 
 
 def take_over(engine: Engine, point: Point) -> Checkpoint:

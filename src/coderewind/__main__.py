@@ -22,6 +22,10 @@ def run(argv: list[str]) -> int:
         from coderewind.hooks.entry import run_hook
 
         return run_hook(argv[1:])
+    if argv == ["bridge"]:
+        from coderewind.bridge.entry import run_bridge
+
+        return run_bridge()
     from coderewind.cli.top import run_cli
 
     return run_cli(argv)

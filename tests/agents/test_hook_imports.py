@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from typing import Any
 
 from coderewind.agents.settings import hook_command
 
@@ -29,7 +30,8 @@ def modules(hooks: HookRoom, event: str, **fields: object) -> set[str]:
     command[4] = command[4].replace("; main()", "; from coderewind.__main__ import run; "
                                     "code = run(sys.argv[1:])") + _TRACE
     payload = {"session_id": "s1", "cwd": str(hooks.folder), "prompt_id": "p1", **fields}
-    ended = subprocess.run(command, input=json.dumps(payload).encode(), env=hooks.env(),
+    text = json.dumps(payload, separators=(",", ":"))  # as JavaScript writes it
+    ended = subprocess.run(command, input=text.encode(), env=hooks.env(),
                            cwd=hooks.folder, capture_output=True, check=True)
     bare = subprocess.run([*command[:3], "-c", "import sys; print(*sys.modules)"],
                           capture_output=True, check=True).stdout.decode().split()
@@ -46,6 +48,19 @@ def test_a_hook_that_finds_nothing_changed_loads_nothing_else(hooks: HookRoom) -
 
     assert "coderewind" in loaded
     assert loaded - ALLOWED == set()
+
+
+def test_a_batch_of_one_call_that_is_captured_already_loads_next_to_nothing(
+    hooks: HookRoom,
+) -> None:
+    call: dict[str, Any] = {"tool_name": "Bash", "tool_use_id": "t1", "tool_input": {}}
+    hooks.hook("UserPromptSubmit", prompt="one")
+    hooks.hook("PreToolUse", **call)
+    hooks.hook("PostToolUse", **call)
+
+    assert modules(hooks, "PostToolBatch", tool_calls=[call]) <= {
+        "__future__", "coderewind", "_collections_abc", "_stat", "genericpath", "os", "posixpath",
+        "stat"}
 
 
 def test_no_hook_loads_a_command_line_or_a_terminal(hooks: HookRoom) -> None:

@@ -40,7 +40,7 @@ class Cut:
 
 
 class Adapter:
-    """One agent. Subclasses answer for Claude Code and Droid."""
+    """One agent. Subclasses answer for each."""
 
     name = ""
     title = ""
@@ -49,6 +49,10 @@ class Adapter:
     def home(self) -> str:
         """The agent's own folder."""
         raise NotImplementedError
+
+    def is_here(self) -> bool:
+        """Whether the agent is, or was, used on this machine."""
+        return os.path.isdir(self.home())
 
     def session_files(self, session: str) -> list[str]:
         """The session's file, wherever below the agent's folder it lies now."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from coderewind.cli.app import App, command
-from coderewind.cli.showing import checkpoint_line
+from coderewind.cli.showing import checkpoint_lines
 from coderewind.engine.engine import Engine
 from coderewind.errors import RewindError
 from coderewind.timeline.build import Timeline
@@ -41,8 +41,7 @@ def list_(app: App, *, everything: bool, limit: int | None) -> None:
     def show() -> None:
         if not found:
             click.echo("no checkpoints yet; rewind save makes one")
-        for cp in found:
-            checkpoint_line(cp)
+        checkpoint_lines(found)
         if total > len(found):
             click.echo(f"… {total - len(found)} older (rewind list --all)")
 

@@ -161,7 +161,7 @@ def show_resume(resume: Resume) -> None:
     """The one command that continues."""
     import shlex
 
-    from coderewind.cli.top import printable
+    from coderewind.cli.ending import printable
 
     if resume.session:
         click.echo("go on with:")

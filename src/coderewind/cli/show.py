@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from coderewind.cli.app import App, age, command, plural
+from coderewind.cli.ending import printable
 from coderewind.cli.showing import coverage_lines
-from coderewind.cli.top import printable
 from coderewind.model.paths import to_text
 from coderewind.store.refs import branches, stashes
 from coderewind.store.workspace import Workspace

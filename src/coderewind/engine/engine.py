@@ -1,12 +1,13 @@
-"""The engine of one worktree: save, plan, restore, undo, redo, and what a ledger can say."""
+"""The engine of one worktree: save, plan, restore, undo, redo, and what a ledger can say.
+
+What only moves need is loaded by them: a hook, which runs at every tool call, never does.
+"""
 
 from __future__ import annotations
 
 import os
 
-from coderewind.engine import moving
 from coderewind.engine.journal import Journal
-from coderewind.engine.planning import Planner
 from coderewind.errors import RewindError
 from coderewind.ledger.chain import Ledger, ledgers
 from coderewind.model import records as ops
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from coderewind.engine.moving import Outcome
+    from coderewind.engine.planning import Planner
 
 
 class Saved:
@@ -368,6 +370,8 @@ class Engine:
 
     def plan(self, checkpoint: Checkpoint, *, paths: tuple[bytes, ...] = ()) -> Plan:
         """What restoring a checkpoint would change, compared with the worktree now."""
+        from coderewind.engine import moving
+
         with self.working() as now_ns:
             left_out = self.coverage_of(checkpoint)
             return moving.prepare(self, now_ns, checkpoint, left_out, paths).plan
@@ -376,18 +380,26 @@ class Engine:
         self, checkpoint: Checkpoint, *, paths: tuple[bytes, ...] = (), index: bool = False
     ) -> Outcome:
         """Make the worktree as the checkpoint holds it; reversible by `undo_restore`."""
+        from coderewind.engine import moving
+
         return moving.restore(self, checkpoint, paths=paths, index=index)
 
     def undo(self, steps: int = 1) -> Outcome:
         """Step back to the newest earlier state whose files differ from now."""
+        from coderewind.engine import moving
+
         return moving.undo(self, steps)
 
     def redo(self, steps: int = 1) -> Outcome:
         """Step forward again to a state that undo left."""
+        from coderewind.engine import moving
+
         return moving.redo(self, steps)
 
     def undo_restore(self) -> Outcome:
         """Reverse the newest restore, undo or redo that is not reversed yet."""
+        from coderewind.engine import moving
+
         return moving.undo_restore(self)
 
     def planner(
@@ -400,6 +412,8 @@ class Engine:
         rescued: tuple[bytes, ...] = (),
         made: str = "",
     ) -> Planner:
+        from coderewind.engine.planning import Planner
+
         return Planner(self.store, self.workspace, captured.snapshot, captured.coverage,
                        bytes.fromhex(target), left_out, paths, rescued=rescued,
                        made=bytes.fromhex(made))

@@ -10,7 +10,7 @@ _KEPT = 256 << 10
 
 def log(line: str) -> None:
     """Append a line; at most twice 256 KiB are kept."""
-    from coderewind.store.home import make_private, rewind_home
+    from coderewind.store.folders import make_private, rewind_home
 
     make_private(rewind_home())
     path = os.path.join(rewind_home(), b"hook.log")

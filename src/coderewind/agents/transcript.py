@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-from hashlib import sha1
 from stat import S_ISREG
 
 TYPE_CHECKING = False
@@ -99,6 +98,8 @@ def part_since(path: str, mark: Mark, limit: int) -> Part | None:
 
 
 def _check(fd: int, offset: int) -> str:
+    from hashlib import sha1
+
     length = min(offset, _CHECKED)
     return sha1(os.pread(fd, length, offset - length), usedforsecurity=False).hexdigest()
 

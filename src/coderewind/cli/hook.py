@@ -1,6 +1,6 @@
-"""`rewind hook` and `rewind statusline`: what agents and status lines call.
+"""`rewind hook`, `rewind bridge` and `rewind statusline`: what agents and status lines call.
 
-Agents reach `hook` before this module is loaded (see __main__); it is here for its help page.
+Agents reach the first two before this module is loaded (see __main__); here are their help pages.
 """
 
 from __future__ import annotations
@@ -23,6 +23,14 @@ def hook(event: str, agent: str | None) -> None:
     from coderewind.hooks.entry import run_hook
 
     raise click.exceptions.Exit(run_hook([*(["--agent", agent] if agent else []), event]))
+
+
+@click.command()
+def bridge() -> None:
+    """Serve the extension in Pi and oh-my-pi: JSON-RPC on stdin and stdout. Not for people."""
+    from coderewind.bridge.entry import run_bridge
+
+    raise click.exceptions.Exit(run_bridge())
 
 
 @click.command()

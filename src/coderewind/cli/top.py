@@ -30,6 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "validate": ("config", "validate"),
     "doctor": ("doctor", "doctor"),
     "hook": ("hook", "hook"),
+    "bridge": ("hook", "bridge"),
     "statusline": ("hook", "statusline"),
     "store": ("store", "store"),
     "demo": ("demo", "demo"),

@@ -26,7 +26,6 @@ from coderewind.store.pack import BLOB, PackWriter
 from coderewind.store.staged import record_staged
 from coderewind.store.workspace import Workspace, head_of
 from coderewind.timeline.build import Timeline
-from coderewind.timeline.select import select
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -296,6 +295,8 @@ class Engine:
 
     def resolve(self, words: str) -> Checkpoint:
         """The checkpoint that a user's words name, in this worktree or another of the store."""
+        from coderewind.timeline.select import select
+
         timeline = self.timeline()
         try:
             return select(timeline, words)

@@ -7,6 +7,7 @@ the user's words.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import time
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 _LIMITS = {"SessionStart": 110.0, "SessionEnd": 50.0}
 _LIMIT = 27.0
 _LARGEST = 256 << 20
-_LOG_KEPT = 256 << 10
 
 
 class _TimeUp(BaseException):
@@ -39,6 +39,7 @@ def run_hook(argv: list[str]) -> int:
     if not name:
         sys.stderr.write("rewind: usage: rewind hook [--agent claude|droid] EVENT < payload\n")
         return 1
+    gc.disable()  # it would look for cycles ten times, in a process that is about to end
     event: Event | None = None
     try:
         payload = sys.stdin.buffer.read(_LARGEST)
@@ -58,7 +59,9 @@ def run_hook(argv: list[str]) -> int:
     except KeyboardInterrupt:
         pass
     except Exception as error:  # noqa: BLE001 - the top of the surface: the agent must go on
-        _tell(event, agent, name, f"a checkpoint failed ({_where(error)})",
+        from coderewind.hooks.log import where
+
+        _tell(event, agent, name, f"a checkpoint failed ({where(error)})",
               "this is a bug in Rewind; please report it")
     return 0
 
@@ -191,8 +194,10 @@ def _size(event: Event) -> int:
 def _tell(event: Event | None, agent: str, name: str, message: str, hint: str) -> None:
     """Log a failure, and say it once in a session."""
     try:
+        from coderewind.hooks.log import log
+
         _limit(0)
-        _log(f"{agent or (event.agent if event else '-')} {name} {message}")
+        log(f"{agent or (event.agent if event else '-')} {name} {message}")
         if not _said_before(event, agent, message):
             _say(f"{message}: {hint}" if hint else message)
     except (OSError, RewindError):
@@ -221,30 +226,3 @@ def _said_before(event: Event | None, agent: str, message: str) -> bool:
         state.said.append(message)
         sessions.save(agent, session, state)
     return False
-
-
-def _log(line: str) -> None:
-    """Append to `$REWIND_HOME/hook.log`, of which at most twice 256 KiB are kept."""
-    from coderewind.store.folders import make_private, rewind_home
-
-    make_private(rewind_home())
-    path = os.path.join(rewind_home(), b"hook.log")
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        stamp = time.strftime("%Y-%m-%d %H:%M:%S")
-        os.write(fd, f"{stamp} {' '.join(line.split())}\n".encode("utf-8", "replace"))
-        if os.fstat(fd).st_size > _LOG_KEPT:
-            os.replace(path, path + b".1")
-    finally:
-        os.close(fd)
-
-
-def _where(error: BaseException) -> str:
-    """The kind of a failure and where it happened, without its words: they may be the user's."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is None:
-        return type(error).__name__
-    name = os.path.basename(trace.tb_frame.f_code.co_filename)
-    return f"{type(error).__name__} at {name}:{trace.tb_lineno}"

@@ -34,6 +34,7 @@ class OmpRoom(PiRoom):
     agent = "omp"
     write_tool = "_write"  # as the model hears of them
     shell_tool = "_bash"
+    edit_tool = "_bash"
     resume_option = "--resume"
 
     def find(self) -> list[str]:

@@ -28,6 +28,7 @@ class PiRoom(Room):
     agent = "pi"
     write_tool = "write"
     shell_tool = "bash"
+    edit_tool = "edit"
 
     def __init__(self, base: Path, **settings: Any) -> None:
         self.program = self.find()

@@ -26,6 +26,7 @@ class Room:
     agent = ""
     write_tool = ""
     shell_tool = ""
+    edit_tool = "Edit"
 
     def __init__(self, base: Path) -> None:
         self.home = base / "home"
@@ -269,6 +270,3 @@ class DroidRoom(Room):
         found = list((self.home / ".factory/sessions").glob(f"*/{session}.jsonl"))
         assert len(found) == 1, found
         return found[0]
-
-
-ROOMS: dict[str, type[Room]] = {"claude": ClaudeRoom, "droid": DroidRoom}

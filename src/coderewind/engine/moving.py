@@ -78,22 +78,21 @@ def prepare(
         if set(plan.extra) <= set(extra):
             break
         extra = tuple(sorted({*extra, *plan.extra}))
-    _warn_of_other_head(engine, checkpoint, plan)
+    if warning := other_head(engine, checkpoint):
+        plan.warnings.append(warning)
     return Prepared(captured, plan)
 
 
-def _warn_of_other_head(engine: Engine, checkpoint: Checkpoint, plan: Plan) -> None:
+def other_head(engine: Engine, checkpoint: Checkpoint) -> str:
+    """A warning that names both, when the user's branch or HEAD is not what it was; else ''."""
     head, branch = head_of(engine.workspace)
     if checkpoint.branch != branch and (checkpoint.branch or branch):
-        plan.warnings.append(
-            f"this checkpoint was made on branch {checkpoint.branch or '(detached)'}, now it is "
-            f"{branch or '(detached)'}; only files change, the branch stays"
-        )
-    elif checkpoint.head != head:
-        plan.warnings.append(
-            f"HEAD was {checkpoint.head[:10] or '(no commit)'} then and is "
-            f"{head[:10] or '(no commit)'} now; only files change, HEAD stays"
-        )
+        return (f"this checkpoint was made on branch {checkpoint.branch or '(detached)'}, now it "
+                f"is {branch or '(detached)'}; only files change, the branch stays")
+    if checkpoint.head != head:
+        return (f"HEAD was {checkpoint.head[:10] or '(no commit)'} then and is "
+                f"{head[:10] or '(no commit)'} now; only files change, HEAD stays")
+    return ""
 
 
 def restore(

@@ -23,6 +23,7 @@ BIND = "bind"
 PRUNE = "prune"
 TRANSCRIPT = "transcript"  # a part of an agent's session file
 CONVERSATION = "conversation"  # a conversation was put back, as a new session
+NAVIGATE = "navigate"  # a conversation was put back inside its own running session
 STATE = "state"  # what a move really left behind, when that is not its target entirely
 MOVES = (RESTORE, UNDO, REDO, UNDO_RESTORE)
 

@@ -33,6 +33,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "validate": ("config", "validate"),
     "doctor": ("doctor", "doctor"),
     "hook": ("hook", "hook"),
+    "mcp": ("mcp", "mcp"),
     "statusline": ("hook", "statusline"),
     "store": ("store", "store"),
     "demo": ("demo", "demo"),
@@ -103,10 +104,11 @@ def _run(argv: list[str]) -> int:
         _drop_output()
         return 0
     except OSError as error:
-        _show(_system_error(error), as_json=as_json)
+        _show(system_error(error), as_json=as_json)
         return 1
     except Exception as error:  # noqa: BLE001 - the top of the surface: nothing may escape
-        return _bug(error)
+        click.echo(f"rewind: {report_bug(error)}", err=True)
+        return 3
 
 
 def _terminated(_signum: int, _frame: object) -> None:
@@ -132,15 +134,15 @@ def _show(error: RewindError, *, as_json: bool) -> None:
         click.echo(json.dumps({"error": {"message": error.message, "hint": error.hint}}))
 
 
-def _system_error(error: OSError) -> RewindError:
+def system_error(error: OSError) -> RewindError:
     """The system refused something that no layer below had better words for."""
     where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, (str, bytes)) else ""
     return RewindError(f"{where}{error.strerror or error}",
                        hint="nothing that is listed was lost; rewind status says how things stand")
 
 
-def _bug(error: BaseException) -> int:
-    """Write a report without prompts, contents or environment, and say where it is."""
+def report_bug(error: BaseException) -> str:
+    """Write a report without prompts, contents or environment; one line that says where it is."""
     import platform
     import tempfile
     import traceback
@@ -166,8 +168,7 @@ def _bug(error: BaseException) -> int:
         where = f"a report is in {os.fsdecode(path)}"
     except (OSError, RewindError):
         where = "no report could be written"
-    click.echo(f"rewind: this is a bug in Rewind ({type(error).__name__}); {where}", err=True)
-    return 3
+    return f"this is a bug in Rewind ({type(error).__name__}); {where}"
 
 
 def printable(text: str) -> str:

@@ -104,6 +104,18 @@ def _check(fd: int, offset: int) -> str:
     return sha1(os.pread(fd, length, offset - length), usedforsecurity=False).hexdigest()
 
 
+def read_session(path: str, limit: int = -1) -> bytes:
+    """A session file's content, at most `limit` bytes of it; b"" when it cannot be read."""
+    fd = open_session(path)
+    if fd < 0:
+        return b""
+    with os.fdopen(fd, "rb") as file:
+        try:
+            return file.read(limit)
+        except OSError:
+            return b""
+
+
 def last_rows(path: str) -> list[dict[str, object]]:
     """The rows at the end of a session file, at most the last 256 KiB of it."""
     fd = open_session(path)

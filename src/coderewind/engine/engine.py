@@ -118,7 +118,7 @@ class Engine:
             reused = last is not None and last.text("state") == captured.snapshot.hex()
             if reuse and reused:
                 same = Timeline(self.ledger.records(), self.workspace.name)
-                newest = same.checkpoints[0] if same.checkpoints else None
+                newest = same.seen[0] if same.seen else None
                 if newest and newest.current and newest.snapshot == captured.snapshot.hex():
                     self.finish(captured)
                     return Saved(newest, captured.coverage, reused=True)
@@ -201,12 +201,13 @@ class Engine:
         now_ns: int,
         *,
         keep: dict[str, bytes] | None = None,
+        trees: list[tuple[int, bytes, bytes]] | None = None,
     ) -> Record:
-        """`note`, for a caller that holds the lock."""
+        """`note`, for a caller that holds the lock; `trees` are objects kept alive with it."""
         last = self.ledger.last()
         pack = self.store.pack()
         blobs: dict[str, str] = {}
-        tree = []
+        tree = list(trees or ())
         for name, content in sorted((keep or {}).items()):
             oid = pack.add(BLOB, content)
             blobs[name] = oid.hex()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import sys
 
 import click
@@ -55,7 +56,8 @@ def diff(app: App, *, a: str | None, b: str | None, stat: bool, patch: bool) -> 
         app.out(_as_json(engine, old, new, scope), lambda: None)
         return
     args: list[str | bytes] = ["diff-tree", "-r", "--no-renames", "--no-ext-diff", "--no-textconv"]
-    args += ["--stat=120"] if stat and not patch else ["-p", "--stat"] if stat else ["-p"]
+    args += [f"--stat={_columns()}"] if stat else []
+    args += ["-p"] if patch or not stat else []
     if _colour():
         args.append("--color=always")
     args += [old.tree.hex(), new.tree.hex(), "--"]
@@ -94,14 +96,23 @@ def _other_differences(old: SnapshotView, new: SnapshotView) -> bytes:
 
 
 def _colour() -> bool:
-    return sys.stdout is not None and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    return _is_terminal() and not os.environ.get("NO_COLOR")
+
+
+def _columns() -> int:
+    """As git does: the terminal's width, or 80."""
+    return shutil.get_terminal_size().columns if _is_terminal() else 80
+
+
+def _is_terminal() -> bool:
+    return sys.stdout is not None and sys.stdout.isatty()
 
 
 def _page(out: bytes) -> None:
     """Through the user's pager on a terminal, as git does."""
     if not out:
         return
-    if sys.stdout is None or not sys.stdout.isatty():
+    if not _is_terminal():
         click.echo(out, nl=False)
         return
     import subprocess

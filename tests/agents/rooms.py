@@ -272,3 +272,126 @@ class DroidRoom(Room):
 
 
 ROOMS: dict[str, type[Room]] = {"claude": ClaudeRoom, "droid": DroidRoom}
+
+
+class BranchedRoom(Room):
+    """Pi or omp. `connect` installs the extension; without it the agent runs alone."""
+
+    write_tool = "write"
+    shell_tool = "bash"
+    prefix = ""  # of tools' names, as the agent sends them to the model
+
+    def __init__(self, base: Path) -> None:
+        self.program = program(self.agent)
+        super().__init__(base)
+        self.configure()
+
+    @property
+    def agent_dir(self) -> Path:
+        return self.home / f".{self.agent}" / "agent"
+
+    def configure(self) -> None:
+        """Write the settings that make the fake model the agent's own."""
+        raise NotImplementedError
+
+    def words(self, prompt: str, go_on: str) -> list[str]:
+        """The program's arguments for one prompt without a terminal."""
+        raise NotImplementedError
+
+    def connect(self, *args: str) -> None:
+        self.rewind("init", "--agents", self.agent, "--yes", *args)
+
+    def shell(self, command: str) -> dict[str, Any]:
+        return {"tool": self.shell_tool, "input": {"command": command}}
+
+    def write(self, name: str, content: str) -> dict[str, Any]:
+        return {"tool": self.write_tool, "input": {"path": name, "content": content}}
+
+    def run(self, prompt: str, *, go_on: str = "") -> str:
+        before = {path: path.stat().st_size for path in self.session_files()}
+        ended = subprocess.run([self.program, *self.words(prompt, go_on)], cwd=self.folder,
+                               env=self.env(), stdin=subprocess.DEVNULL, capture_output=True,
+                               text=True, timeout=180, check=False)
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+        grown = [path for path in self.session_files() if before.get(path) != path.stat().st_size]
+        assert len(grown) == 1, (ended.stdout, ended.stderr, grown)
+        return self.session_of(grown[0])
+
+    def session_files(self) -> list[Path]:
+        return sorted(self.agent_dir.glob("sessions/*/*.jsonl"))
+
+    def session_of(self, path: Path) -> str:
+        return path.stem.rpartition("_")[2]
+
+    def session_file(self, session: str) -> Path:
+        found = [path for path in self.session_files() if self.session_of(path) == session]
+        assert len(found) == 1, found
+        return found[0]
+
+    def rows(self, session: str) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.session_file(session).read_bytes().splitlines()]
+
+    def said(self, session: str, role: str) -> list[dict[str, Any]]:
+        """The entries of one role, in the order of the file."""
+        return [row for row in self.rows(session)
+                if row["type"] == "message" and row["message"]["role"] == role]
+
+
+class PiRoom(BranchedRoom):
+    agent = "pi"
+
+    def configure(self) -> None:
+        self.agent_dir.mkdir(parents=True)
+        model = {"id": "fake-1", "contextWindow": 128000, "maxTokens": 4096}
+        (self.agent_dir / "models.json").write_text(json.dumps({"providers": {"fake": {
+            "baseUrl": self.model.url, "api": "anthropic-messages", "apiKey": "dummy",
+            "models": [model]}}}))
+        (self.agent_dir / "settings.json").write_text(json.dumps({
+            "defaultProvider": "fake", "defaultModel": "fake-1", "defaultThinkingLevel": "off",
+            "defaultProjectTrust": "always", "enableInstallTelemetry": False,
+            "quietStartup": True, "cacheWarming": "off"}))
+
+    def env(self) -> dict[str, str]:
+        env = {**super().env(), "PI_OFFLINE": "1", "PI_TELEMETRY": "0",
+               "PI_SKIP_VERSION_CHECK": "1"}
+        env["PATH"] = f"{os.path.dirname(self.program)}:{env['PATH']}"
+        return env
+
+    def edit(self, name: str, old: str, new: str) -> dict[str, Any]:
+        return {"tool": "edit", "input": {"path": name,
+                                          "edits": [{"oldText": old, "newText": new}]}}
+
+    def words(self, prompt: str, go_on: str) -> list[str]:
+        return [*(["--session", go_on] if go_on else []), "-p", prompt]
+
+
+class OmpRoom(BranchedRoom):
+    agent = "omp"
+    write_tool = "_write"
+    shell_tool = "_bash"
+
+    def configure(self) -> None:
+        self.agent_dir.mkdir(parents=True)
+        (self.agent_dir / "models.yml").write_text(
+            "providers:\n  fake:\n    baseUrl: " + self.model.url + "\n    apiKey: dummy\n"
+            "    api: anthropic-messages\n    models:\n      - id: fake-1\n        name: Fake\n"
+            "        reasoning: false\n        input: [text]\n"
+            "        cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }\n"
+            "        contextWindow: 400000\n        maxTokens: 16384\n")
+        (self.agent_dir / "config.yml").write_text(
+            "modelRoles:\n  default: fake/fake-1\n  smol: fake/fake-1\n")
+
+    def env(self) -> dict[str, str]:
+        env = {**super().env(), "OMP_NO_UPDATE_CHECK": "1", "OMP_SKIP_SETUP": "1"}
+        env["PATH"] = f"{os.path.dirname(self.program)}:{env['PATH']}"
+        return env
+
+    def edit(self, name: str, old: str, new: str) -> dict[str, Any]:
+        return self.shell(f"sed -i 's/{old}/{new}/' {name}")
+
+    def words(self, prompt: str, go_on: str) -> list[str]:
+        return ["--model", "fake/fake-1", "--auto-approve", "--no-title", "--tools",
+                "read,bash,write", *(["--resume", go_on] if go_on else []), "-p", prompt]
+
+
+ROOMS |= {"pi": PiRoom, "omp": OmpRoom}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 
 from coderewind.agents import seen
@@ -63,7 +62,7 @@ def find() -> list[Found]:
     for name in NAMES:
         adapter = adapter_of(name)
         path = shutil.which(adapter.program) or ""
-        if path or os.path.isdir(adapter.home()):
+        if path or adapter.is_here():
             found.append(Found(adapter, path, version_of(path)))
     return found
 

@@ -18,7 +18,7 @@ class Change:
 
     __slots__ = ("had_ours", "path")
 
-    def __init__(self, path: str, *, had_ours: bool) -> None:
+    def __init__(self, path: str, *, had_ours: bool = False) -> None:
         self.path = path
         self.had_ours = had_ours  # connected there already
 
@@ -39,6 +39,7 @@ class Connection:
     """One agent's connection. Nothing is written before a change is applied."""
 
     scopes: tuple[str, ...] = (USER,)
+    has_tiers = True  # whether a tier says which of the agent's events are heard
 
     def __init__(self, adapter: Adapter) -> None:
         self.adapter = adapter
@@ -50,6 +51,10 @@ class Connection:
     def plan_removal(self, root: str) -> list[Change]:
         """What has to go from every place that may hold something of ours."""
         raise NotImplementedError
+
+    def rivals(self) -> list[Change]:
+        """What takes other checkpoint extensions out, which would do the same work twice."""
+        return []
 
     def places(self, root: str) -> list[str]:
         """The files or folders in which the agent is connected now."""

@@ -16,6 +16,10 @@ from coderewind.agents.connection import Change
 from coderewind.agents.tier import Hook, Tier
 from coderewind.errors import RewindError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 MARK = "coderewind.__main__"
 BACKUP = ".before-rewind"
 
@@ -66,9 +70,18 @@ def hook_command(agent: str, event: str) -> list[str]:
     -I and -S keep the user's PYTHONPATH, site-packages and current folder out of it. Not a script's
     path: Python ends with 2 when a script is gone, and 2 would block every tool of the agent.
     """
+    return [*_program(), "hook", "--agent", agent, event]
+
+
+def bridge_command() -> list[str]:
+    """The command that the extension in Pi and omp runs."""
+    return [*_program(), "bridge"]
+
+
+def _program() -> list[str]:
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     code = f"import sys; sys.path.append({package!r}); from {MARK} import main; main()"
-    return [sys.executable, "-I", "-S", "-c", code, "hook", "--agent", agent, event]
+    return [sys.executable, "-I", "-S", "-c", code]
 
 
 def entry(agent: str, hook: Hook, *, exec_form: bool) -> dict[str, object]:
@@ -143,6 +156,15 @@ def plan_unregister(path: str, *, nested: bool) -> FileChange:
     if original is not None and _parse(original, path) == data:
         return FileChange(path, before, original, had_ours=True)
     return FileChange(path, before, _dump(data, before, indent), had_ours=True)
+
+
+def plan_edit(path: str, edit: Callable[[dict[str, object]], None]) -> FileChange:
+    """What a file becomes when its object is edited; as it is, when that changes nothing."""
+    data, before, indent = _load(path)
+    edit(data)
+    if before is None or data == _load(path)[0]:
+        return FileChange(path, before, before, had_ours=False)
+    return FileChange(path, before, _dump(data, before, indent), had_ours=False)
 
 
 def registered_events(path: str, *, nested: bool) -> list[str]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import click
 
-from coderewind.agents import connect, tier
+from coderewind.agents import connect
+from coderewind.agents import tier as tiers
 from coderewind.agents.connect import Found
 from coderewind.agents.known import connection_of
 from coderewind.cli.app import App
 from coderewind.errors import RewindError
+from coderewind.model.paths import to_text
+from coderewind.wiring import find_workspace
 
 
 def choose(app: App, words: str | None, *, yes: bool) -> list[str]:
@@ -30,16 +33,29 @@ def _asked(agent: Found) -> bool:
 
 
 def connect_agents(
-    app: App, agents: list[str], tier_name: str, *, root: str, scope: str, yes: bool
+    app: App,
+    agents: list[str],
+    tier_name: str,
+    *,
+    root: str,
+    scope: str,
+    yes: bool,
+    replace: bool = False,
 ) -> list[dict[str, object]]:
-    """Connect some agents; asks before an existing connection is changed."""
-    chosen = tier.load(tier_name)
+    """Connect some agents; asks before an existing connection is changed, and before another
+    extension is taken out (`replace` is the answer to that)."""
+    chosen = tiers.load(tier_name)
     done: list[dict[str, object]] = []
     for agent in agents:
         connection = connection_of(agent)
         change = connection.plan(chosen, root, scope)
         if change.is_change and change.had_ours and not yes:
             app.confirm(f"{change.path} has hooks of Rewind already. Change them?", yes=yes)
+        for rival in connection.rivals():
+            app.confirm(f"{rival.path} holds another checkpoint extension, which would do the "
+                        "same work twice. Take it out? Its old points stay usable, and a copy "
+                        "is kept beside it.", yes=replace)
+            rival.apply()
         elsewhere = [path for path in connection.places(root) if path != change.path]
         if elsewhere:
             raise RewindError(f"{agent} is connected in {elsewhere[0]} already",
@@ -50,7 +66,7 @@ def connect_agents(
         if problem:
             app.warn(f"{problem}; checkpoints are made without it")
         done.append({"agent": agent, "file": change.path, "changed": change.is_change,
-                     "tier": tier_name, "plugin": commands})
+                     "tier": tier_name if connection.has_tiers else "", "plugin": commands})
     return done
 
 
@@ -67,8 +83,24 @@ def disconnect_agents(agents: list[str], *, root: str) -> list[dict[str, object]
     return done
 
 
+def show_disconnected(rows: list[dict[str, object]]) -> None:
+    for row in rows:
+        files = row["files"]
+        assert isinstance(files, list)
+        click.echo(f"  {row['agent']}: " + (", ".join(files) if files else "was not connected"))
+
+
 def show_connected(rows: list[dict[str, object]]) -> None:
     for row in rows:
         word = "connected" if row["changed"] else "is connected already"
         commands = ", /rewind-list and more inside it" if row["plugin"] else ""
-        click.echo(f"  {row['agent']} {word}: {row['file']} (tier {row['tier']}){commands}")
+        tier = f" (tier {row['tier']})" if row["tier"] else ""
+        click.echo(f"  {row['agent']} {word}: {row['file']}{tier}{commands}")
+
+
+def worktree_of(app: App) -> str:
+    """The worktree around the current folder; '' when there is none."""
+    try:
+        return to_text(find_workspace(app.directory).root)
+    except RewindError:
+        return ""

@@ -1,4 +1,7 @@
-"""What commands share: the engine, --json, colours, progress, questions."""
+"""What commands share: the engine, --json, colours, progress, questions.
+
+click, which takes longer to load than the engine, is loaded only where it is used (quick.py).
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,7 @@ import os
 import sys
 import time
 
-import click
-
-from coderewind.cli.top import printable
+from coderewind.cli.ending import printable, say
 from coderewind.engine.engine import Engine
 from coderewind.errors import RewindError
 from coderewind.model.paths import to_text
@@ -62,13 +63,13 @@ class App:
         """Show a result: as one JSON document, or by a function that prints it."""
         self.end_progress()
         if self.as_json:
-            click.echo(json.dumps(data))
+            print(json.dumps(data))
         else:
             text()
 
     def warn(self, words: str) -> None:
         self.end_progress()
-        click.echo(f"rewind: {printable(words)}", err=True)
+        say(f"rewind: {printable(words)}")
 
     def confirm(self, question: str, *, yes: bool) -> None:
         """Ask, unless --yes was given; without a terminal there is nobody to ask."""
@@ -77,6 +78,8 @@ class App:
         if self.as_json or not _is_terminal(sys.stdin):
             raise RewindError("not confirmed", hint="there is no terminal to ask on: add --yes",
                               exit_code=2)
+        import click
+
         if not click.confirm(question, default=False):
             raise RewindError("nothing was changed", exit_code=1)
 
@@ -101,6 +104,8 @@ class App:
 def command(function: F) -> F:
     """Give a command --json and -C, and an App as its first argument."""
     import functools
+
+    import click
 
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
     @click.option("-C", "directory", metavar="DIR", help="Work in DIR instead of here.")

@@ -10,13 +10,19 @@ import click
 from coderewind.agents import connect
 from coderewind.agents.connection import SCOPES
 from coderewind.agents.known import NAMES
-from coderewind.cli.agents import connect_agents, disconnect_agents, show_connected
+from coderewind.cli.agents import (
+    connect_agents,
+    disconnect_agents,
+    show_connected,
+    show_disconnected,
+    worktree_of,
+)
 from coderewind.cli.app import App, command
-from coderewind.cli.top import Unwell
+from coderewind.cli.ending import Unwell
 from coderewind.engine import settings
 from coderewind.errors import RewindError
-from coderewind.model.paths import to_text
 from coderewind.store import home
+from coderewind.store.folders import make_private
 from coderewind.store.home import Store
 from coderewind.wiring import find_workspace
 
@@ -65,8 +71,8 @@ def config(
         key, value = "tier", tier
     store = _store(app)
     if unregister:
-        rows = disconnect_agents(_named(agents, list(NAMES)), root=_root(app))
-        app.out({"agents": rows}, lambda: _show_disconnected(rows))
+        rows = disconnect_agents(_named(agents, list(NAMES)), root=worktree_of(app))
+        app.out({"agents": rows}, lambda: show_disconnected(rows))
         return
     if key is None and register:
         _register(app, store, _named(agents, connect.chosen("all")), scope=scope, yes=yes)
@@ -78,12 +84,12 @@ def config(
         settings.parse(key, "")  # raises, naming what is near
     if value is not None or unset:
         path = _file(store, project=project)
-        home.make_private(os.path.dirname(path))
+        make_private(os.path.dirname(path))
         settings.write(path, key, None if unset else settings.parse(key, value or ""))
     loaded = settings.load(store)
     if tier is not None:
         # Agents that are connected follow the tier; others only if that was asked for, too.
-        own = [name for name in NAMES if connect.connected(name, _root(app))]
+        own = [name for name in NAMES if connect.connected(name, worktree_of(app))]
         names = _named(agents, connect.chosen("all")) if register else own
         if names and not project:
             _register(app, store, names, scope=scope, yes=yes or not register)
@@ -96,13 +102,6 @@ def _named(agents: str | None, usual: list[str]) -> list[str]:
     return usual if agents is None else connect.chosen(agents)
 
 
-def _root(app: App) -> str:
-    try:
-        return to_text(find_workspace(app.directory).root)
-    except RewindError:
-        return ""
-
-
 def _register(
     app: App, store: Store | None, names: list[str], *, scope: str, yes: bool
 ) -> None:
@@ -110,15 +109,9 @@ def _register(
         raise RewindError("no agent was found here",
                           hint="name one: --agents " + " or --agents ".join(NAMES))
     tier = settings.load(store).text("tier")
-    rows = connect_agents(app, names, tier, root=_root(app), scope=scope, yes=yes)
+    rows = connect_agents(app, names, tier, root=worktree_of(app), scope=scope, yes=yes,
+                          replace=yes)
     app.out({"agents": rows}, lambda: show_connected(rows))
-
-
-def _show_disconnected(rows: list[dict[str, object]]) -> None:
-    for row in rows:
-        files = row["files"]
-        assert isinstance(files, list)
-        click.echo(f"  {row['agent']}: " + (", ".join(files) if files else "was not connected"))
 
 
 def _store(app: App) -> Store | None:

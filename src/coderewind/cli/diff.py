@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import sys
 
 import click
@@ -45,7 +46,8 @@ def diff(app: App, *, a: str | None, b: str | None, stat: bool, patch: bool) -> 
     if app.as_json:
         app.out(_as_json(engine, old, new, scope), lambda: None)
         return
-    _page(patch_of(engine, old, new, scope, stat=stat, patch=patch, colour=_colour()))
+    _page(patch_of(engine, old, new, scope, stat=stat, patch=patch, columns=_columns(),
+                   colour=_colour()))
 
 
 def sides(engine: Engine, a: str | None, b: str | None) -> tuple[SnapshotView, SnapshotView]:
@@ -67,11 +69,13 @@ def patch_of(
     *,
     stat: bool = False,
     patch: bool = True,
+    columns: int = 120,
     colour: bool = False,
 ) -> bytes:
     """What differs between two snapshots, as git shows it, and what git does not know."""
     args: list[str | bytes] = ["diff-tree", "-r", "--no-renames", "--no-ext-diff", "--no-textconv"]
-    args += ["--stat=120"] if stat and not patch else ["-p", "--stat"] if stat else ["-p"]
+    args += [f"--stat={columns}"] if stat else []
+    args += ["-p"] if patch or not stat else []
     if colour:
         args.append("--color=always")
     args += [old.tree.hex(), new.tree.hex(), "--"]
@@ -109,14 +113,23 @@ def _other_differences(old: SnapshotView, new: SnapshotView) -> bytes:
 
 
 def _colour() -> bool:
-    return sys.stdout is not None and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    return _is_terminal() and not os.environ.get("NO_COLOR")
+
+
+def _columns() -> int:
+    """As git does: the terminal's width, or 80."""
+    return shutil.get_terminal_size().columns if _is_terminal() else 80
+
+
+def _is_terminal() -> bool:
+    return sys.stdout is not None and sys.stdout.isatty()
 
 
 def _page(out: bytes) -> None:
     """Through the user's pager on a terminal, as git does."""
     if not out:
         return
-    if sys.stdout is None or not sys.stdout.isatty():
+    if not _is_terminal():
         click.echo(out, nl=False)
         return
     import subprocess

@@ -7,7 +7,7 @@ import click
 from coderewind.agents import connect
 from coderewind.agents.connect import Health
 from coderewind.cli.app import App, age, command, plural
-from coderewind.cli.top import Unwell, printable
+from coderewind.cli.ending import Unwell, printable
 from coderewind.engine import health
 from coderewind.model.paths import to_text
 from coderewind.store import home

@@ -9,9 +9,10 @@ from typing import Any
 import click
 
 from coderewind.cli.app import App, age, command, plural
+from coderewind.cli.ending import printable
 from coderewind.cli.showing import coverage_lines
-from coderewind.cli.top import printable
 from coderewind.engine.engine import Engine
+from coderewind.engine.legacy import checkpoint_of
 from coderewind.model.coverage import LeftOut
 from coderewind.model.paths import to_text
 from coderewind.model.records import Checkpoint
@@ -28,7 +29,7 @@ def show(app: App, *, checkpoint: str) -> None:
     And when it was made, and on which branch and commit.
     """
     engine = app.engine()
-    cp = engine.resolve(checkpoint)
+    cp = checkpoint_of(engine, checkpoint)
     coverage = engine.coverage_of(cp)
     changes = engine.changes_of(cp)
     data = document(engine, cp, changes, coverage)

@@ -12,7 +12,8 @@ import os
 
 from coderewind.errors import RewindError
 from coderewind.store.filters import Filters
-from coderewind.store.home import Store, rewind_home
+from coderewind.store.folders import rewind_home
+from coderewind.store.home import Store
 from coderewind.store.pack import write_durably
 
 

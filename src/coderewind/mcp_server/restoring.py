@@ -13,7 +13,7 @@ from mcp.server.mcpserver.resolve import Elicit, Resolve
 from pydantic import BaseModel, Field
 
 from coderewind.cli.app import plural
-from coderewind.cli.top import printable
+from coderewind.cli.ending import printable
 from coderewind.engine.engine import Engine
 from coderewind.engine.moving import Outcome, next_undo
 from coderewind.errors import RewindError

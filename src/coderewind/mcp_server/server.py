@@ -16,7 +16,7 @@ from mcp.types import CallToolResult, InputRequiredResult, ToolAnnotations
 from pydantic import AnyUrl, ValidationError
 
 from coderewind import __version__
-from coderewind.cli.top import printable, report_bug, system_error
+from coderewind.cli.ending import printable, report_bug, system_error
 from coderewind.errors import RewindError
 from coderewind.mcp_server.desk import Desk
 from coderewind.mcp_server.restoring import restoring_tools

@@ -96,7 +96,7 @@ class Tools:
 def brief(cp: Checkpoint) -> dict[str, Any]:
     """A checkpoint in as many words as a list needs."""
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(cp.time / 1000))
-    facts = {"number": cp.number, "time": when, "kind": cp.kind, "what": describe(cp, 120),
+    facts = {"number": cp.number, "time": when, "kind": cp.kind, "what": describe(cp),
              "files": cp.files, "agent": cp.anchor.agent, "pinned": cp.pinned,
              "current": cp.current, "flags": list(cp.flags)}
     return {name: value for name, value in facts.items() if value or name == "files"}

@@ -21,6 +21,7 @@ PIN = "pin"
 UNPIN = "unpin"
 BIND = "bind"
 PRUNE = "prune"
+IMPORT = "import"  # a point of another program, taken over; the worktree did not stand there
 TRANSCRIPT = "transcript"  # a part of an agent's session file
 CONVERSATION = "conversation"  # a conversation was put back, as a new session
 STATE = "state"  # what a move really left behind, when that is not its target entirely

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Install Rewind for this user: a private environment, and two links in ~/.local/bin.
-# Running it again upgrades. Nothing needs root, and nothing outside the places named is touched.
+# Running it again upgrades. Nothing needs root, and nothing outside the places named is touched but
+# the settings of the agents that you let it connect.
 set -eu
 
 usage() {
@@ -8,7 +9,7 @@ usage() {
 usage: ./install.sh [--yes] [--init DIR]    install or upgrade Rewind for this user
        ./install.sh --uninstall [--yes]     remove what was installed
 
-  --yes         do not ask
+  --yes         do not ask: connect every agent that is found, in the tier that is set (exact)
   --init DIR    then protect DIR: make its store and take the first checkpoint
   --mcp         with what `rewind mcp` needs, some thirty packages; upgrades keep it
   --uninstall   remove the program and its links; checkpoints go only on your word,
@@ -200,7 +201,7 @@ install() {
     if works; then before=$("$system/bin/coderewind" --version 2>/dev/null || true); fi
     if [ "$yes" = no ]; then
         say "This installs Rewind into $(short "$system") and links rewind and coderewind"
-        say "into $(short "$bin"). Nothing else is touched."
+        say "into $(short "$bin"). Then it asks about each agent that it finds; nothing else is touched."
         if [ ! -t 0 ]; then fail "there is no terminal to ask on; nothing was changed" "add --yes"; fi
         confirm "Go on?" || fail "nothing was changed"
     fi
@@ -220,6 +221,7 @@ install() {
     if [ -n "${REWIND_HOME:-}" ]; then
         say "  home       REWIND_HOME is set: rewind finds these checkpoints only where it is set, too"
     fi
+    connect
     if [ -n "$init" ]; then
         say ""
         if [ "$yes" = yes ]; then set -- --yes; else set --; fi
@@ -227,6 +229,13 @@ install() {
     else
         say "  next       in a project: rewind init"
     fi
+}
+
+connect() { # the agents that are found; without --yes each is asked about, and so is the tier
+    say ""
+    if [ "$yes" = yes ]; then set -- --agents all --yes; else set --; fi
+    (cd -- "$HOME" && "$system/bin/rewind" config --register-hooks "$@") ||
+        say "  agents     rewind config --register-hooks tries that again"
 }
 
 # ---- uninstall
@@ -255,6 +264,9 @@ uninstall() {
 }
 
 remove_program() {
+    if [ -x "$system/bin/rewind" ]; then # agents must not call what is gone
+        (cd -- "$HOME" && "$system/bin/rewind" config --unregister-hooks) | grep -v 'was not connected' || true
+    fi
     made_bin=no
     if [ -f "$placed" ] && grep -qx -- "$bin" "$placed"; then made_bin=yes; fi
     for name in $names; do

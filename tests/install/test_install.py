@@ -100,6 +100,31 @@ def test_checkpoints_go_only_on_a_users_word(user: User) -> None:
 
 
 @pytest.mark.slow
+def test_agents_are_connected_and_let_go_again(user: User) -> None:
+    settings = user.home / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text('{"model": "opus"}')
+    (user.home / ".factory").mkdir()
+
+    done = user.install("--yes")
+    assert f"claude connected: {settings} (tier exact)" in done.stdout
+    assert "droid connected" in done.stdout
+    assert str(user.system) in settings.read_text()
+
+    # Again, by hand: an upgrade asks for the tier, and before it changes what is registered.
+    said = user.asked(answer="y\nbalanced\ny\nn\n")
+    assert "every tool that can write" in said, "the tiers are explained"
+    assert f"{settings} has hooks of Rewind already. Change them?" in said
+    assert "(tier balanced)" in said
+    assert "UserPromptSubmit" not in settings.read_text()
+    assert "UserPromptSubmit" in (user.home / ".factory" / "hooks.json").read_text(), "no is no"
+
+    done = user.install("--uninstall", "--yes")
+    assert settings.read_text() == '{"model": "opus"}'
+    assert list((user.home / ".factory").iterdir()) == []
+
+
+@pytest.mark.slow
 def test_a_failed_upgrade_leaves_the_program_working(user: User) -> None:
     user.install("--yes")
     (user.checkout / "pyproject.toml").write_text("not a project\n")

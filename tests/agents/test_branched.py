@@ -109,12 +109,12 @@ def test_a_closed_session_goes_on_where_its_leaf_was_moved(room: BranchedRoom) -
     before = path.read_bytes()
     second = room.said(session, "user")[1]
 
-    stood = adapter(room).move(str(path), second["parentId"], "")
+    stood = adapter(room).move(str(path), second["parentId"])
 
     assert path.read_bytes().startswith(before)
     assert path.read_bytes().count(b"\n") == before.count(b"\n") + 1
     assert heard(room, session) == [*turn(1), "U:PROBE"]
-    adapter(room).move(str(path), stood, "")
+    adapter(room).move(str(path), stood)
     assert heard(room, session) == [*turn(1), *turn(2), *turn(3), "U:PROBE"]
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from coderewind.cli.app import App, command
-from coderewind.cli.showing import checkpoint_lines
+from coderewind.cli.showing import checkpoint_lines, point_lines
+from coderewind.engine import legacy
 from coderewind.engine.engine import Engine
 from coderewind.errors import RewindError
 from coderewind.timeline.build import Timeline
@@ -37,6 +38,7 @@ def list_(app: App, *, everything: bool, limit: int | None) -> None:
     if limit is None and not everything and not app.as_json:
         limit = _DEFAULT
     found = found[:limit]
+    old = legacy.points(engine)
 
     def show() -> None:
         if not found:
@@ -44,8 +46,12 @@ def list_(app: App, *, everything: bool, limit: int | None) -> None:
         checkpoint_lines(found)
         if total > len(found):
             click.echo(f"… {total - len(found)} older (rewind list --all)")
+        if old:
+            click.echo("points of pi-rewind-hook; rewind restore takes them over:")
+        point_lines(old[::-1] if everything else old[:-_DEFAULT - 1 : -1])
 
-    app.out({"checkpoints": [cp.as_json() for cp in found]}, show)
+    app.out({"checkpoints": [cp.as_json() for cp in found],
+             "legacy": [point.as_json() for point in old]}, show)
 
 
 def _mark_current(engine: Engine, timeline: Timeline) -> None:

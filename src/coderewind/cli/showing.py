@@ -7,6 +7,7 @@ import sys
 
 import click
 
+from coderewind.agents.rewind_hook import Point
 from coderewind.cli.app import age, plural
 from coderewind.cli.ending import printable
 from coderewind.model.coverage import LeftOut
@@ -60,6 +61,16 @@ def _cells(cp: Checkpoint) -> tuple[str, ...]:
         cp.kind, warning + pin + describe(cp), plural(cp.files, "file") if cp.files else "",
         cp.anchor.agent, place,
     )
+
+
+def point_lines(points: list[Point]) -> None:
+    """The lines of `rewind list` for points of pi-rewind-hook: commit, time, words, entry."""
+    for point in points:
+        words = "before " if point.is_prompt else f"{point.label} to "
+        words += '"' + printable(" ".join(point.prompt.split())) + '"'
+        when = printable(point.time[:16].replace("T", " "))
+        commit = click.style(point.commit[:8], fg="cyan")
+        click.echo(f"  {commit}  {when}  ◇ {pad(words, _LABEL)}  {printable(point.entry)}")
 
 
 def describe(cp: Checkpoint) -> str:

@@ -118,6 +118,16 @@ def undo(engine: Engine, steps: int) -> Outcome:
 
 
 def _undo_once(engine: Engine) -> Outcome:
+    checkpoint, cursor = next_undo(engine)
+    return _move(engine, ops.UNDO, checkpoint, {"target": checkpoint.id, "cursor": cursor})
+
+
+def next_undo(engine: Engine) -> tuple[Checkpoint, str]:
+    """The state that undo goes back to, and the cursor that belongs to it.
+
+    Raises:
+        RewindError: there is none.
+    """
     now = engine.current_snapshot()
     timeline = engine.timeline()
     for checkpoint, cursor in timeline.history(timeline.position.cursor):
@@ -126,8 +136,7 @@ def _undo_once(engine: Engine) -> Outcome:
         plan = engine.plan(checkpoint)
         if plan.is_empty and not plan.blocked:
             continue  # it differs only in what restores leave alone: no step that a user would see
-        data: dict[str, object] = {"target": checkpoint.id, "cursor": cursor}
-        return _move(engine, ops.UNDO, checkpoint, data)
+        return checkpoint, cursor
     raise RewindError("there is no earlier state to go back to", hint="rewind list")
 
 

@@ -7,6 +7,7 @@ the user's words.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import time
@@ -38,6 +39,7 @@ def run_hook(argv: list[str]) -> int:
     if not name:
         sys.stderr.write("rewind: usage: rewind hook [--agent claude|droid] EVENT < payload\n")
         return 1
+    gc.disable()  # it would look for cycles ten times, in a process that is about to end
     event: Event | None = None
     try:
         payload = sys.stdin.buffer.read(_LARGEST)

@@ -21,6 +21,7 @@ PIN = "pin"
 UNPIN = "unpin"
 BIND = "bind"
 PRUNE = "prune"
+IMPORT = "import"  # a point of another program, taken over; the worktree did not stand there
 TRANSCRIPT = "transcript"  # a part of an agent's session file
 CONVERSATION = "conversation"  # a conversation was put back, as a new session
 NAVIGATE = "navigate"  # a conversation was put back inside its own running session

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-from hashlib import sha1
 
 from coderewind.errors import RewindError
 from coderewind.model.paths import to_bytes, to_text
@@ -305,6 +304,8 @@ def _moved_here(storage: bytes, workspace: Workspace) -> Store | None:
 def _store_id(key: bytes) -> bytes:
     word = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "-"
                    for c in to_text(os.path.basename(key)))[:32].strip(".-")
+    from hashlib import sha1
+
     digest = sha1(key, usedforsecurity=False).hexdigest()[:12]
     return f"{word or 'folder'}-{digest}".encode()
 

@@ -39,6 +39,19 @@ def branches(workspace: Workspace) -> dict[str, str]:
     return dict(sorted(found.items())[:_MOST])
 
 
+def ref_exists(workspace: Workspace, ref: str) -> bool:
+    """Whether the user's repository has a ref."""
+    common = workspace.common_dir
+    if common is None:
+        return False
+    name = ref.encode()
+    if os.path.isdir(os.path.join(common, b"reftable")):
+        return bool(Git(common).run("for-each-ref", "--count=1", name))
+    return os.path.isfile(os.path.join(common, name)) or any(
+        line.endswith(b" " + name)
+        for line in read_file(os.path.join(common, b"packed-refs")).split(b"\n"))
+
+
 def stashes(workspace: Workspace) -> list[list[str]]:
     """The stash list, newest first: commit and message, at most 500."""
     if workspace.common_dir is None:

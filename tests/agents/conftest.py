@@ -9,6 +9,7 @@ import pytest
 
 from .omp import Connected as ConnectedOmp
 from .pi import Connected as ConnectedPi
+from .pi import PiRoom
 from .rooms import ClaudeRoom, DroidRoom, HookRoom, Room
 
 ROOMS: dict[str, type[Room]] = {"claude": ClaudeRoom, "droid": DroidRoom, "pi": ConnectedPi,
@@ -49,3 +50,11 @@ def droid(tmp_path: Path) -> Iterator[DroidRoom]:
     yield made
     made.close()
     assert made.log() == "", "a hook failed"
+
+
+@pytest.fixture
+def pi_room(tmp_path: Path) -> Iterator[PiRoom]:
+    made = PiRoom(tmp_path)
+    yield made
+    made.close()
+    assert made.log() == "", "the bridge failed"

@@ -12,6 +12,7 @@ import sys
 import click
 
 from coderewind.cli.app import App, command, plural
+from coderewind.engine import settings
 from coderewind.errors import RewindError
 
 
@@ -39,14 +40,18 @@ def statusline(app: App) -> None:
     """Print one short line for a status line: how many checkpoints there are.
 
     Reads Claude Code's status line JSON on stdin, if there is some, for the folder. Prints
-    nothing where nothing is protected.
+    nothing where nothing is protected, or with silentCheckpoints.
     """
     folder = _folder_on_stdin()
     if folder:
         app.directory = folder
     try:
-        checkpoints = app.engine().timeline().checkpoints
+        engine = app.engine()
+        silent = settings.load(engine.store).flag("silentCheckpoints")
+        checkpoints = [] if silent else engine.timeline().checkpoints
     except RewindError:
+        silent = True
+    if silent:
         app.out({"text": "", "checkpoints": 0}, lambda: None)
         return
     text = f"◆ {plural(len(checkpoints), 'checkpoint')}"

@@ -13,10 +13,12 @@ from sealed import opened, sealed_box
 from coderewind.context import Gate, words
 
 from .driver import Call, Driver, Request
+from .with_google_adk import GoogleADK
 from .with_langchain import LangChain
+from .with_openai_agents import OpenAIAgents
 from .with_pydantic_ai import PydanticAI
 
-DRIVERS: list[type[Driver]] = [PydanticAI, LangChain]
+DRIVERS: list[type[Driver]] = [PydanticAI, LangChain, OpenAIAgents, GoogleADK]
 ON = Gate(enabled=True)
 MAY_RESTORE = Gate(enabled=True, may_restore=True)
 Make = Callable[..., Driver]

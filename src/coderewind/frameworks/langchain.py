@@ -9,7 +9,7 @@ import asyncio
 import uuid
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, Any
 
 from langchain.agents import AgentState
 from langchain.agents.middleware import AgentMiddleware
@@ -35,10 +35,10 @@ def _newest(_: object, new: dict[str, Any]) -> dict[str, Any]:
     return new
 
 
-class RewindState(AgentState[Any]):
+class RewindState(AgentState[Any], total=False):
     """The agent's state, and what the tools know, so that a run can go on in another process."""
 
-    rewind: NotRequired[Annotated[dict[str, Any], _newest, PrivateStateAttr]]
+    rewind: Annotated[dict[str, Any], _newest, PrivateStateAttr]
 
 
 class RewindMiddleware(AgentMiddleware[RewindState, Any, Any]):

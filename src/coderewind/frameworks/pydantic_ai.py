@@ -126,4 +126,6 @@ def _words(content: Sequence[object]) -> str:
 
 
 def _text_of_result(part: ToolReturnPart | RetryPromptPart) -> str:
-    return part.model_response_str() if isinstance(part, ToolReturnPart) else part.model_response()
+    if isinstance(part, ToolReturnPart):
+        return str(part.model_response_str())
+    return str(part.model_response())

@@ -26,7 +26,7 @@ class Replay(Generic[M]):
 
     def request(self, messages: Sequence[M]) -> list[M]:
         """What the model is to be sent for a history; all tools of the last turn have answered."""
-        seen = replayed(messages, self.rewinder.how, self.closed)
+        seen = self.seen(messages)
         asked = self.rewinder.state()["request"]
         rewound = self.rewinder.settle(seen)
         if rewound is None:
@@ -34,6 +34,10 @@ class Replay(Generic[M]):
         call = str(asked.get("call", "")) if isinstance(asked, dict) else ""
         self.closed.append(Closed(rewound.window.call, call, rewound.frame))
         return rewound.messages(self.rewinder.how)
+
+    def seen(self, messages: Sequence[M]) -> list[M]:
+        """A history as the model saw it."""
+        return replayed(messages, self.rewinder.how, self.closed)
 
 
 def replayed(messages: Sequence[M], how: Messages[M], closed: Iterable[Closed]) -> list[M]:

@@ -27,12 +27,11 @@ def run(argv: list[str]) -> int:
         from coderewind.hooks.entry import run_hook
 
         return run_hook(argv[1:])
-    if "save" in argv:
-        from coderewind.cli.quick import save_quickly
+    from coderewind.cli.quick import run_quickly
 
-        code = save_quickly(argv)
-        if code is not None:
-            return code
+    code = run_quickly(argv)
+    if code is not None:
+        return code
     from coderewind.cli.top import run_cli
 
     return run_cli(argv)

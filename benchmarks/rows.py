@@ -124,11 +124,11 @@ Every ratio was measured in one run, the programs in turn, and is a ratio of the
 which other work on the machine disturbs least; *CPU* is the median of processor time, children
 included. Trees are generated: nested folders with about 12 files each, source-like text (median
 2.4 KB), a `.gitignore`, and a quarter as many files again in an ignored `node_modules`. All of it
-is committed and packed, as after a clone. *capture* is everything that a checkpoint takes, fsync and ledger
-record included, in a Python process that is already running; *process* is `rewind` from its
-start to its end. *fresh index* is what several older tools do for a checkpoint: `git add -A` and
-`git write-tree` with a temporary index. *tar* is what others do: a `tar.gz` without `node_modules`.
-Nothing is kept in memory between two captures, and the disk cache is warm for all.
+is committed and packed, as after a clone. *capture* is everything that a checkpoint takes, fsync
+and ledger record included, in a Python process that is already running; *process* is `rewind` from
+its start to its end. *fresh index* is what several older tools do for a checkpoint: `git add -A`
+and `git write-tree` with a temporary index. *tar* is what others do: a `tar.gz` without
+`node_modules`. Nothing is kept in memory between two captures, and the disk cache is warm for all.
 
 Machine: {machine}; {system}; Python {python}; {git}; zlib {zlib}. The run took {minutes:.0f}
 minutes; the machine was shared, its load {load}.

@@ -27,6 +27,10 @@ def run(argv: list[str]) -> int:
         from coderewind.hooks.entry import run_hook
 
         return run_hook(argv[1:])
+    if argv == ["bridge"]:
+        from coderewind.bridge.entry import run_bridge
+
+        return run_bridge()
     from coderewind.cli.quick import run_quickly
 
     code = run_quickly(argv)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 
 from coderewind.engine import retention, settings
+from coderewind.engine.changes import changes_between
 from coderewind.engine.engine import Engine
 from coderewind.engine.moving import Outcome
+from coderewind.model.changes import FileChange
 from coderewind.model.plan import Plan
 from coderewind.model.records import Anchor, Checkpoint
 from coderewind.timeline.build import Timeline
@@ -50,6 +52,10 @@ class Rewind:
     def timeline(self) -> Timeline:
         """All checkpoints, newest first in `.checkpoints`."""
         return self.engine.timeline()
+
+    def changes(self, before: Checkpoint | str, after: Checkpoint | str) -> list[FileChange]:
+        """The files in which two checkpoints differ, with their lines counted."""
+        return changes_between(self.engine, self._checkpoint(before), self._checkpoint(after))
 
     def plan(self, target: Checkpoint | str, *, paths: tuple[str, ...] = ()) -> Plan:
         """What restoring would change, without changing anything."""

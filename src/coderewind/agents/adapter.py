@@ -31,10 +31,13 @@ class Position:
 class Cut:
     """The part of a conversation that a restore keeps."""
 
-    __slots__ = ("has_prompts", "lines", "prompt")
+    __slots__ = ("has_prompts", "leaf", "lines", "prompt")
 
-    def __init__(self, lines: list[bytes], prompt: str, *, has_prompts: bool) -> None:
+    def __init__(
+        self, lines: list[bytes], prompt: str, *, has_prompts: bool, leaf: str = ""
+    ) -> None:
         self.lines = lines
+        self.leaf = leaf  # the entry kept last, for agents whose session is a tree
         self.prompt = prompt  # the prompt that comes next, to be put back into the input box
         self.has_prompts = has_prompts  # without any, there is nothing to resume
 
@@ -45,6 +48,7 @@ class Adapter:
     name = ""
     title = ""
     program = ""
+    has_tree = False  # whether a session's file can go on from an earlier entry, too
 
     def home(self) -> str:
         """The agent's own folder."""
@@ -81,6 +85,18 @@ class Adapter:
 
         `source` is where the old session's file is or was; the new one comes to lie beside it.
         `archived` are the session's other files, for when the agent has deleted its own.
+        """
+        raise NotImplementedError
+
+    def move(self, path: str, entry: str) -> str:
+        """Make a closed session go on from `entry` ('' from its beginning); where it stood."""
+        raise NotImplementedError
+
+    def running(self) -> list[int]:
+        """The processes that run the agent.
+
+        Raises:
+            OSError: the system does not tell.
         """
         raise NotImplementedError
 

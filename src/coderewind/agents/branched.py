@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import glob
 import os
+from errno import EBUSY, ENOSPC, ESTALE
 
 from coderewind.agents import adapter
 from coderewind.agents.adapter import Adapter, Cut, Position, write_new
-from coderewind.agents.transcript import last_rows, line_of, open_session, rows_of, text_of
+from coderewind.agents.transcript import last_rows, line_of, rows_of, text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class Branched(Adapter):
     """What Pi and omp have in common."""
 
     folder = ""  # below the user's home, when PI_CODING_AGENT_DIR does not say otherwise
+    has_tree = True
     package = ""  # the npm package, as it shows in a process's command
 
     def home(self) -> str:
@@ -91,7 +93,8 @@ class Branched(Adapter):
         lines = [line for row, line in tree.heads]
         lines += [tree.lines[entry] for entry in tree.order if entry in kept]
         has_prompts = any(is_prompt(tree.rows[entry]) for entry in kept)
-        return Cut([*lines, *tree.labels_of(kept, leaf)], prompt, has_prompts=has_prompts)
+        return Cut([*lines, *tree.labels_of(kept, leaf)], prompt, has_prompts=has_prompts,
+                   leaf=leaf)
 
     def write_fork(
         self, cut: Cut, source: str, old: str, new: str, title: str, archived: dict[str, bytes]
@@ -118,43 +121,36 @@ class Branched(Adapter):
         """The lines of a new session with its title, as the agent writes it."""
         raise NotImplementedError
 
-    def move(self, path: str, entry: str, expected: str) -> str:
-        """Make a closed session stand at `entry` ('' before everything); where it stood.
-
-        One line is appended, nothing else changes. `expected` is where the session must stand
-        now, or '' when that does not matter.
+    def move(self, path: str, entry: str) -> str:
+        """One line is appended and nothing else changes.
 
         Raises:
             OSError: the file could not be written, or is not what it was.
         """
-        fd = open_session(path)
-        if fd < 0:
-            raise OSError(0, "the session's file cannot be opened")
-        with os.fdopen(fd, "rb") as file:
-            data = file.read()
-        tree = Tree(rows_of(data))
-        stood = tree.leaf
-        if (entry and entry not in tree.rows) or (expected and stood != expected):
-            raise OSError(0, "the session went on meanwhile")
-        line = line_of({"type": "custom", "customType": "rewind-op",
-                        "data": {"v": 2, "snapshots": []}, "id": tree.free_id(),
-                        "parentId": entry or None, "timestamp": _now()}) + b"\n"
-        if data and not data.endswith(b"\n"):
-            line = b"\n" + line  # the last write was cut short: its rest is no row
-        out = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
+        out = os.open(path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
+            with os.fdopen(os.dup(out), "rb") as file:
+                data = file.read()
+            tree = Tree(rows_of(data))
+            stood = tree.leaf
+            if entry and entry not in tree.rows:
+                raise OSError(ESTALE, "the session does not hold that point any more")
+            line = line_of({"type": "custom", "customType": "rewind-op",
+                            "data": {"v": 2, "snapshots": []}, "id": tree.free_id(),
+                            "parentId": entry or None, "timestamp": _now()}) + b"\n"
+            if data and not data.endswith(b"\n"):
+                line = b"\n" + line  # the last write was cut short: its rest is no row
             if os.fstat(out).st_size != len(data):
-                raise OSError(0, "the session went on meanwhile")
+                raise OSError(EBUSY, "the session goes on")
             if os.write(out, line) != len(line):
                 os.ftruncate(out, len(data))
-                raise OSError(0, "the disk is full")
+                raise OSError(ENOSPC, "the disk is full")
             os.fsync(out)
         finally:
             os.close(out)
         return stood
 
     def running(self) -> list[int]:
-        """The processes of this user that run the agent, as far as the system tells."""
         found = []
         for name in os.listdir("/proc"):
             if name.isdigit() and int(name) != os.getpid() and self._runs(name):

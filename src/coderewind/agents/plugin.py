@@ -15,7 +15,7 @@ import sys
 from coderewind.agents import bundled
 from coderewind.agents.version import Version
 from coderewind.errors import RewindError
-from coderewind.store.home import make_private, rewind_home
+from coderewind.store.folders import make_private, rewind_home
 
 NAME = "rewind"
 MARKET = "coderewind"

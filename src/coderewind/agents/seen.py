@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 
-from coderewind.store.home import make_private, rewind_home
+from coderewind.store.folders import make_private, rewind_home
 
 _LONGEST = 100
 

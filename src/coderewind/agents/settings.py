@@ -70,9 +70,18 @@ def hook_command(agent: str, event: str) -> list[str]:
     -I and -S keep the user's PYTHONPATH, site-packages and current folder out of it. Not a script's
     path: Python ends with 2 when a script is gone, and 2 would block every tool of the agent.
     """
+    return [*_program(), "hook", "--agent", agent, event]
+
+
+def bridge_command() -> list[str]:
+    """The command that the extension in Pi and omp runs."""
+    return [*_program(), "bridge"]
+
+
+def _program() -> list[str]:
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     code = f"import sys; sys.path.append({package!r}); from {MARK} import main; main()"
-    return [sys.executable, "-I", "-S", "-c", code, "hook", "--agent", agent, event]
+    return [sys.executable, "-I", "-S", "-c", code]
 
 
 def entry(agent: str, hook: Hook, *, exec_form: bool) -> dict[str, object]:

@@ -9,12 +9,17 @@ from coderewind.model.paths import to_text
 from coderewind.model.plan import Plan
 from coderewind.model.records import Checkpoint
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from coderewind.agents.rewind_hook import Point
+
 _MARKS = {"prompt": "▸", "after": "◆", "batch": "◆", "tool": "·", "before": "·", "save": "●",
           "restore": "↩", "settle": "~", "start": "○", "end": "○", "stop": "◆", "compact": "≈"}
 _COLOURS = {"create": "green", "change": "yellow", "delete": "red", "delete folder": "red",
             "create folder": "green", "create pipe": "green", "change mode": "yellow"}
 _LIMIT = 40
 _LABEL = 100
+_POINT = 60
 _SHORTEST = 16
 _HEADS = ("here", "number", "age", "mark", "kind", "label", "files", "agent", "place")
 _GAPS = (" ", "  ", "  ", " ", "  ", "  ", "  ", "  ", "")  # after each column that is there
@@ -57,6 +62,16 @@ def _cells(cp: Checkpoint) -> tuple[str, ...]:
         cp.kind, warning + pin + describe(cp), plural(cp.files, "file") if cp.files else "",
         cp.anchor.agent, place,
     )
+
+
+def point_lines(points: list[Point]) -> None:
+    """The lines of `rewind list` for points of pi-rewind-hook: commit, time, words, entry."""
+    for point in points:
+        words = "before " if point.is_prompt else f"{point.label} to "
+        words += '"' + printable(" ".join(point.prompt.split())) + '"'
+        when = printable(point.time[:16].replace("T", " "))
+        commit = painted(point.commit[:8], "cyan")
+        print(f"  {commit}  {when}  ◇ {pad(words, _POINT)}  {printable(point.entry)}")
 
 
 def describe(cp: Checkpoint) -> str:

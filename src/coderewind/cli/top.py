@@ -30,6 +30,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "validate": ("config", "validate"),
     "doctor": ("doctor", "doctor"),
     "hook": ("hook", "hook"),
+    "bridge": ("hook", "bridge"),
+    "mcp": ("mcp", "mcp"),
     "statusline": ("hook", "statusline"),
     "store": ("store", "store"),
     "demo": ("demo", "demo"),

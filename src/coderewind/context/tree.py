@@ -127,6 +127,13 @@ class SessionTree:
         self._parsed[id] = entry
         return entry
 
+    def find(self, id: str) -> Json | None:
+        """One entry, or None."""
+        try:
+            return self.entry(id)
+        except KeyError:
+            return None
+
     def kind(self, id: str) -> str:
         """An entry's type."""
         return self._spots[id].type
@@ -154,7 +161,7 @@ class SessionTree:
 
     def context(self, leaf: str | None = None) -> list[Item]:
         """What the path to an entry contributes, message by message, as its agent has it."""
-        return projection.project(self.branch_entries(leaf), self._find)
+        return projection.project(self.branch_entries(leaf), self.find)
 
     def messages(self, leaf: str | None = None) -> list[Json]:
         """The context as a model gets it: well-formed, in the providers' roles, with images."""
@@ -171,7 +178,7 @@ class SessionTree:
         """The labels that are set, by the entry they are on."""
         found: dict[str, str] = {}
         for id in [id for id, where in self._spots.items() if where.type == "label"]:
-            entry = self._find(id) or {}
+            entry = self.find(id) or {}
             target, label = entry.get("targetId"), entry.get("label")
             if isinstance(target, str):
                 found.pop(target, None)
@@ -342,18 +349,12 @@ class SessionTree:
 
     def _last(self) -> str | None:
         for id in reversed(list(self._spots)):
-            if self._find(id) is not None:
+            if self.find(id) is not None:
                 return id
         return None
 
-    def _find(self, id: str) -> Json | None:
-        try:
-            return self.entry(id)
-        except KeyError:
-            return None
-
     def _known(self, id: str) -> None:
-        if self._find(id) is None:
+        if self.find(id) is None:
             raise RewindError(f"this session has no entry {id}")
 
     def _on_branch(self, id: str) -> None:

@@ -26,7 +26,6 @@ from coderewind.store.pack import BLOB, PackWriter
 from coderewind.store.staged import record_staged
 from coderewind.store.workspace import Workspace, head_of
 from coderewind.timeline.build import Timeline
-from coderewind.timeline.select import select
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -119,7 +118,7 @@ class Engine:
             reused = last is not None and last.text("state") == captured.snapshot.hex()
             if reuse and reused:
                 same = Timeline(self.ledger.records(), self.workspace.name)
-                newest = same.checkpoints[0] if same.checkpoints else None
+                newest = same.seen[0] if same.seen else None
                 if newest and newest.current and newest.snapshot == captured.snapshot.hex():
                     self.finish(captured)
                     return Saved(newest, captured.coverage, reused=True)
@@ -202,12 +201,13 @@ class Engine:
         now_ns: int,
         *,
         keep: dict[str, bytes] | None = None,
+        trees: list[tuple[int, bytes, bytes]] | None = None,
     ) -> Record:
-        """`note`, for a caller that holds the lock."""
+        """`note`, for a caller that holds the lock; `trees` are objects kept alive with it."""
         last = self.ledger.last()
         pack = self.store.pack()
         blobs: dict[str, str] = {}
-        tree = []
+        tree = list(trees or ())
         for name, content in sorted((keep or {}).items()):
             oid = pack.add(BLOB, content)
             blobs[name] = oid.hex()
@@ -295,6 +295,8 @@ class Engine:
 
     def resolve(self, words: str) -> Checkpoint:
         """The checkpoint that a user's words name, in this worktree or another of the store."""
+        from coderewind.timeline.select import select
+
         timeline = self.timeline()
         try:
             return select(timeline, words)

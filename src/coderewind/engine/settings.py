@@ -12,7 +12,8 @@ import os
 
 from coderewind.errors import RewindError
 from coderewind.store.filters import Filters
-from coderewind.store.home import Store, rewind_home
+from coderewind.store.folders import rewind_home
+from coderewind.store.home import Store
 from coderewind.store.pack import write_durably
 
 
@@ -118,6 +119,14 @@ def load(store: Store | None) -> Settings:
     if tier:
         values["tier"] = (_checked("tier", tier, "REWIND_TIER"), "environment")
     return Settings(values)
+
+
+def agents_may_restore(store: Store) -> bool:
+    """Whether the user allowed it. What lies inside the folder does not count: an agent that may
+    only edit files there could write it itself, and it may come with the folder."""
+    found = load(store)
+    inside = found.source("agents.mayRestore") == "project" and store.mode != "global"
+    return found.flag("agents.mayRestore") and not inside
 
 
 def files(store: Store | None) -> dict[str, bytes]:

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import json
 import os
-from hashlib import sha1
 
 from coderewind.errors import RewindError
 from coderewind.model.paths import to_bytes, to_text
+from coderewind.store.folders import make_private, rewind_home
 from coderewind.store.git import Git
 from coderewind.store.objects import Objects
 from coderewind.store.pack import PackWriter, fsync_dir, write_durably
@@ -33,28 +33,6 @@ _TOLERATED = (
     *("gitmodulesParse", "gitmodulesUrl", "gitmodulesPath", "gitmodulesUpdate"),
     *("gitmodulesSymlink", "gitignoreSymlink", "gitattributesSymlink", "mailmapSymlink"),
 )
-
-
-def rewind_home() -> bytes:
-    """`$REWIND_HOME`, else ~/.rewind of the account, also when HOME is not set."""
-    configured = os.environb.get(b"REWIND_HOME")
-    if configured:
-        return os.path.abspath(configured)
-    return os.path.join(user_home(), b".rewind")
-
-
-def user_home() -> bytes:
-    home = os.environb.get(b"HOME")
-    if home:
-        return os.path.abspath(home)
-    import pwd
-
-    try:
-        return os.fsencode(pwd.getpwuid(os.getuid()).pw_dir)
-    except KeyError:
-        raise RewindError(
-            "there is no home folder for this user", hint="set HOME or REWIND_HOME"
-        ) from None
 
 
 class DamagedStore(RewindError):
@@ -182,27 +160,6 @@ def abandoned_mode(workspace: Workspace) -> str | None:
 def lay_out_again(store: Store) -> None:
     """Put back what of the git directory's skeleton was lost or changed."""
     _lay_out(store.git_dir, store.algo)
-
-
-def make_private(path: bytes) -> None:
-    """A folder for us alone; a symlink or somebody else's folder in its place is refused."""
-    try:
-        os.mkdir(path, 0o700)
-        os.chmod(path, 0o700)
-    except FileExistsError:
-        st = os.lstat(path)
-        if (st.st_mode & 0o170000) == 0o120000 and os.path.isdir(path) and path == rewind_home():
-            return  # the user may keep ~/.rewind elsewhere
-        if (st.st_mode & 0o170000) != 0o040000 or st.st_uid != os.geteuid():
-            raise RewindError(
-                f"{to_text(path)} is not a folder of yours",
-                hint="move it away; Rewind keeps its data only in folders that you own",
-            ) from None
-        if st.st_mode & 0o077:
-            os.chmod(path, 0o700)
-    except FileNotFoundError:
-        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-        make_private(path)
 
 
 def _places(home: bytes, workspace: Workspace, mode: str) -> tuple[bytes, bytes]:
@@ -347,6 +304,8 @@ def _moved_here(storage: bytes, workspace: Workspace) -> Store | None:
 def _store_id(key: bytes) -> bytes:
     word = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "-"
                    for c in to_text(os.path.basename(key)))[:32].strip(".-")
+    from hashlib import sha1
+
     digest = sha1(key, usedforsecurity=False).hexdigest()[:12]
     return f"{word or 'folder'}-{digest}".encode()
 

@@ -120,6 +120,7 @@ class Objects:
         self._reader: Popen[bytes] | None = None
         self._kinds: Popen[bytes] | None = None
         self._trees: dict[bytes, Tree] = {}
+        self._sizes: Popen[bytes] | None = None
 
     def has(self, oid: bytes) -> bool:
         """Whether the object is there, to stay. Its content is checked only when it is read."""
@@ -234,6 +235,21 @@ class Objects:
             raise DamagedObject(oid, "missing")
         return word
 
+    def size(self, oid: bytes) -> int:
+        """An object's size, without reading it."""
+        if self._sizes is None:
+            self._sizes = self._git.popen("cat-file", "--batch-check=%(objectsize)")
+        assert self._sizes.stdin is not None and self._sizes.stdout is not None
+        try:
+            self._sizes.stdin.write(oid.hex().encode() + b"\n")
+            self._sizes.stdin.flush()
+            word = self._sizes.stdout.readline().strip()
+        except BrokenPipeError:
+            word = b""
+        if not word.isdigit():
+            raise DamagedObject(oid, "missing")
+        return int(word)
+
     def missing(self, oids: list[bytes]) -> list[bytes]:
         """Which of these are not there at all."""
         self.refresh()
@@ -287,10 +303,10 @@ class Objects:
 
     def close(self) -> None:
         """End the reader processes, if there are any."""
-        for process in (self._reader, self._kinds):
+        for process in (self._reader, self._kinds, self._sizes):
             if process is not None:
                 end(process)
-        self._reader = self._kinds = None
+        self._reader = self._kinds = self._sizes = None
 
     def _send(self, oids: list[bytes]) -> None:
         """Ask for objects, no more of them at once than a pipe takes without waiting."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import struct
 import zlib
-from hashlib import sha1, sha256
 
 COMMIT, TREE, BLOB = 1, 2, 3
 KIND_NAMES = {COMMIT: b"commit", TREE: b"tree", BLOB: b"blob"}
@@ -30,6 +29,8 @@ class SizeChanged(Exception):
 
 
 def new_hash(algo: str) -> _Hash:
+    from hashlib import sha1, sha256  # a look that finds nothing changed hashes nothing
+
     return sha1(usedforsecurity=False) if algo == "sha1" else sha256()
 
 

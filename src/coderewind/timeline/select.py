@@ -48,9 +48,10 @@ def _candidates(timeline: Timeline, words: str) -> list[Checkpoint]:
         return labelled
     if match := re.fullmatch(r"@(?:-(\d{1,9})|~(\d{1,9}))?", words):
         back = int(match[1] or match[2] or 0)
-        return [cps[back]] if back < len(cps) else []
+        seen = timeline.seen
+        return [seen[back]] if back < len(seen) else []
     if match := _AGE.fullmatch(words):
-        return _at(cps, time.time() - _seconds(match, words))
+        return _at(timeline.seen, time.time() - _seconds(match, words))
     if re.fullmatch(r"[0-9a-f]{4,64}", words):
         found = [cp for cp in cps if cp.snapshot.startswith(words)]
         if len({cp.snapshot for cp in found}) == 1:

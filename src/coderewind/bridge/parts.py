@@ -1,0 +1,7 @@
+"""Everything that takes part in a session, in the order in which it hears of events."""
+
+from __future__ import annotations
+
+from coderewind.bridge import archiving, browser, fork, tree, turns
+
+PARTS = (turns.register, archiving.register, fork.register, tree.register, browser.register)

@@ -26,6 +26,7 @@ class Room:
     agent = ""
     write_tool = ""
     shell_tool = ""
+    looks_inside_turns = True  # each tool of a turn has a point of its own
 
     def __init__(self, base: Path) -> None:
         self.home = base / "home"
@@ -237,7 +238,7 @@ class DroidRoom(Room):
             json.dumps({"customModels": [model], **more}))
 
     def env(self) -> dict[str, str]:
-        env = super().env()
+        env = {**super().env(), "FACTORY_AIRGAP_ENABLED": "true"}  # it waits for servers otherwise
         env["PATH"] = f"{os.path.dirname(self.program)}:{env['PATH']}"
         return env
 
@@ -279,6 +280,7 @@ class BranchedRoom(Room):
 
     write_tool = "write"
     shell_tool = "bash"
+    looks_inside_turns = False
     prefix = ""  # of tools' names, as the agent sends them to the model
 
     def __init__(self, base: Path) -> None:

@@ -11,6 +11,7 @@ usage: ./install.sh [--yes] [--init DIR]    install or upgrade Rewind for this u
 
   --yes         do not ask: connect every agent that is found, in the tier that is set (exact)
   --init DIR    then protect DIR: make its store and take the first checkpoint
+  --mcp         with what `rewind mcp` needs, some thirty packages; upgrades keep it
   --uninstall   remove the program and its links; checkpoints go only on your word,
                 never by --yes
 
@@ -39,13 +40,14 @@ confirm() { # question; without a terminal the answer is no
     case $answer in y | Y | yes | Yes | YES) return 0 ;; *) return 1 ;; esac
 }
 
-yes=no action=install init=""
+yes=no action=install init="" mcp=no
 while [ $# -gt 0 ]; do
     case $1 in
         --yes | -y) yes=yes ;;
         --uninstall) action=uninstall ;;
         --init) [ $# -ge 2 ] || { usage >&2; exit 2; }; init=$2; shift ;;
         --init=*) init=${1#--init=} ;;
+        --mcp) mcp=yes ;;
         --help | -h) usage; exit 0 ;;
         *) printf 'error: %s is not known\n' "$1" >&2; usage >&2; exit 2 ;;
     esac
@@ -112,8 +114,10 @@ works() { # whether the environment can run and be installed into
 pip_install() {
     # A user's own pip settings choose the index, but never another place to install to.
     unset PIP_TARGET PIP_PREFIX PIP_ROOT PIP_EDITABLE PIP_CONSTRAINT PYTHONPATH PYTHONHOME
+    what=.
+    if [ "$mcp" = yes ]; then what=".[mcp]"; fi
     (cd -- "$here" && PIP_USER=0 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 \
-        "$system/bin/python" -I -m pip install --quiet --upgrade .)
+        "$system/bin/python" -I -m pip install --quiet --upgrade "$what")
 }
 
 put_back() { # a new environment that was not finished goes; the old one comes back
@@ -122,8 +126,14 @@ put_back() { # a new environment that was not finished goes; the old one comes b
     rm -f -- "$log"
 }
 
+has_mcp() { # whether the environment that stands has what `rewind mcp` needs
+    "$system/bin/python" -I -c \
+        'import importlib.util, sys; sys.exit(importlib.util.find_spec("mcp") is None)' >/dev/null 2>&1
+}
+
 build() {
     made=""
+    if has_mcp; then mcp=yes; fi
     log=$rewind_home/install.log
     trap 'put_back; exit 130' INT TERM HUP
     if ! works; then

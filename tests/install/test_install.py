@@ -282,3 +282,18 @@ def test_it_is_plain_sh(user: User) -> None:
         pytest.skip("there is no dash here")
 
     assert user.run([dash, "-n", str(user.checkout / "install.sh")]).returncode == 0
+
+
+@pytest.mark.slow
+def test_what_the_mcp_server_needs_is_installed_on_request_and_kept(user: User) -> None:
+    assert user.install("--yes").returncode == 0
+    rewind = str(user.bin / "rewind")
+    done = user.run([rewind, "mcp"])
+    assert done.returncode == 1
+    assert done.stderr == ("rewind: the MCP server needs a package that is not installed\n"
+                           "  ./install.sh --mcp installs it, or pip install 'coderewind[mcp]'\n")
+
+    for words in (["--yes", "--mcp"], ["--yes"]):
+        assert user.install(*words).returncode == 0
+        done = user.run([rewind, "mcp"])  # nobody there: it ends at once
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

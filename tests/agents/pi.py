@@ -19,6 +19,7 @@ from .rooms import Room
 from .terminal import Terminal
 
 EXTENSION = str(Path(__file__).parents[2] / "extensions" / "pi" / "index.ts")
+NAV = (EXTENSION, str(Path(__file__).with_name("nav.ts")))
 # What the user does at a dialog: an option, words, True; None to leave it.
 Answer = Callable[[Json], "str | bool | None"]
 _ASKS = ("select", "confirm", "input", "editor")

@@ -32,9 +32,9 @@ class Moved:
         return marks.op(self.current, self.undo, bindings)
 
 
-def before_last(bridge: Bridge, leaf: str) -> Checkpoint | None:
-    """The state before the last file rewind on this branch of the conversation."""
-    for entry in bridge.agent.branch(leaf):
+def before_last(bridge: Bridge) -> Checkpoint | None:
+    """The state before the last file rewind of this session, on whichever branch it was."""
+    for entry in reversed(bridge.agent.entries()):
         if entry.custom == marks.OP and (snapshot := marks.undo_in(entry.data)):
             return bridge.points.with_snapshot(snapshot)
     return None

@@ -119,7 +119,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _fails(self, step: Json) -> bool:
         key = json.dumps(step)
         self.fake.failed[key] = self.fake.failed.get(key, 0) + 1
-        return self.fake.failed[key] <= step.get("fail", 0)
+        return self.fake.failed[key] <= int(step.get("fail", 0))
 
     def _stream(self, message: Json, blocks: list[Json], reason: str) -> None:
         events: list[Json] = [{"type": "message_start", "message": message}]

@@ -61,7 +61,7 @@ class Fork:
     def _choose(self, entry: str) -> Data | None:
         bridge = self.bridge
         bridge.points.refresh()
-        point = bridge.points.find(entry)
+        point = restores.point_of(bridge, entry)
         undo = restores.before_last(bridge)
         options = [CONVERSATION]
         options += [ALL, CODE] if point else []

@@ -47,7 +47,7 @@ class Tree:
     def _choose(self, entry: str) -> Data | None:
         bridge = self.bridge
         bridge.points.refresh()
-        point = bridge.points.find(entry)
+        point = restores.point_of(bridge, entry)
         undo = restores.before_last(bridge)
         options = [KEEP]
         options += [RESTORE] if point else []

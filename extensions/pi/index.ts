@@ -161,10 +161,10 @@ export default function rewind(pi: ExtensionAPI): void {
     }
   }
 
-  async function forward(name: string, event: object, ctx: Context, { how, fields }: Forwarded): Promise<unknown> {
+  async function forward(name: string, event: object, ctx: Context, { how, fields, as }: Forwarded): Promise<unknown> {
     if (!ensure(ctx, "respawn")) return undefined;
     const data = Object.fromEntries(fields.map((field) => [field.replace(/.*\./, ""), pick(event, field)]));
-    const params = { name, data, leaf: ctx.sessionManager.getLeafId() };
+    const params = { name: as ?? name, data, leaf: ctx.sessionManager.getLeafId() };
     if (how === "tell" || (name === "turn_end" && !waits.has(name))) {
       bridge.tell("event", params);
       return undefined;
@@ -194,6 +194,17 @@ export default function rewind(pi: ExtensionAPI): void {
     }
     if (event.reason === "fork") await greeting; // what it takes over is in the session then
   });
+
+  for (const [name, reasonOf] of Object.entries(host.moves)) {
+    const handler = async (event: { reason?: string; previousSessionFile?: string }, ctx: Context) => {
+      bridge.stop();
+      off = "";
+      failures = 0;
+      ensure(ctx, reasonOf(event), event.previousSessionFile);
+      await greeting;
+    };
+    pi.on(name as never, handler as never);
+  }
 
   for (const [name, forwarded] of Object.entries(host.events)) {
     const handler = async (event: { entries?: unknown[] }, ctx: Context) => {

@@ -82,25 +82,26 @@ def test_a_terminal_that_cannot_show_a_sign_still_shows_the_rest(plain: Box) -> 
     ],
 )
 def test_a_save_read_quickly_is_read_as_the_parser_reads_it(words: list[str]) -> None:
-    found = quick.Words.of(["save", *words])
+    label = quick.save_label(words)
 
-    if found is not None:
+    if label is not None:
         above = click.Context(rewind, **rewind.context_settings)
         told = save.make_context("save", list(words), above).params
-        label = told["description"] if told["description"] is not None else told["message"]
-        assert (found.label, found.as_json) == (label or "", told["as_json"])
+        wanted = told["description"] if told["description"] is not None else told["message"]
+        assert label == (wanted or "")
+        assert told["as_json"] == ("--json" in words)
         assert told["directory"] is None
 
 
 @pytest.mark.parametrize("words", [[], ["text"], ["--json"], ["-m", "x"], ["--message=-x"]])
 def test_the_plain_forms_of_a_save_are_read_quickly(words: list[str]) -> None:
-    assert quick.Words.of(["save", *words]) is not None
-    assert quick.Words.of(["-C", "there", "save", *words]) is not None
+    assert quick.save_label(words) is not None
 
 
-def test_a_save_loads_no_parser(plain: Box) -> None:
+@pytest.mark.parametrize("words", [["save", "x"], ["save", "--json"], ["list"], ["list", "--all"]])
+def test_a_plain_save_or_list_loads_no_parser(plain: Box, words: list[str]) -> None:
     plain.save()
-    code, _, err = _said(plain, "save", "x", PYTHONVERBOSE="1")
+    code, _, err = _said(plain, *words, PYTHONVERBOSE="1")
 
     assert code == 0
     loaded = set(re.findall(r"^import '?([\w.]+)", err, re.M))
@@ -140,7 +141,7 @@ def test_a_label_is_cut_to_what_the_terminal_leaves(
 
     showing.checkpoint_lines([_checkpoint(1, "word " * 40, files=3, anchor={"agent": "claude"})])
 
-    line = re.sub(r"\x1b\[\d*m", "", capsys.readouterr().out.rstrip("\n"))
+    line = re.sub(r"\x1b\[[\d;]*m", "", capsys.readouterr().out.rstrip("\n"))
     assert showing.width(line) == 70
     assert "…" in line
     assert line.endswith("claude")

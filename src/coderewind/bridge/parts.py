@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from coderewind.bridge import archiving, browser, fork, tree, turns
+from coderewind.bridge import archiving, browser, fork, omp, tree, turns
 
-PARTS = (turns.register, archiving.register, fork.register, tree.register, browser.register)
+PARTS = (turns.register, omp.register, archiving.register, fork.register, tree.register,
+         browser.register)

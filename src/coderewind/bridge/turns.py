@@ -162,7 +162,11 @@ class Turns:
 
 
 def register(bridge: Bridge) -> None:
-    turns = Turns(bridge)
+    if bridge.session.agent != "omp":
+        listen(bridge, Turns(bridge))
+
+
+def listen(bridge: Bridge, turns: Turns) -> None:
     for name, handler in (
         ("hello", turns.begin),
         ("context", turns.asked),

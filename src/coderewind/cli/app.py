@@ -133,6 +133,26 @@ def _is_terminal(stream: object) -> bool:
         return False
 
 
+_COLOURS = {"red": 31, "green": 32, "yellow": 33, "cyan": 36}
+
+
+def on_terminal() -> bool:
+    """Whether results go to a person's screen."""
+    return _is_terminal(sys.stdout)
+
+
+def in_colour() -> bool:
+    return on_terminal() and not os.environ.get("NO_COLOR")
+
+
+def painted(text: str, colour: str | None, *, bold: bool = False) -> str:
+    """A text in colour, where colours are wanted."""
+    codes = ["1"] if bold else []
+    if colour is not None:
+        codes.append(str(_COLOURS[colour]))
+    return f"\x1b[{';'.join(codes)}m{text}\x1b[0m" if codes and in_colour() else text
+
+
 def age(milliseconds: int) -> str:
     """How long ago, in a few characters."""
     seconds = max(0, int(time.time() - milliseconds / 1000))

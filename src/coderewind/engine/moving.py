@@ -133,7 +133,8 @@ def next_undo(engine: Engine) -> tuple[Checkpoint, str]:
     for checkpoint, cursor in timeline.history(timeline.position.cursor):
         if checkpoint.snapshot == now.snapshot.hex():
             continue
-        plan = engine.plan(checkpoint)
+        plan = engine.planner(now, checkpoint.snapshot, engine.coverage_of(checkpoint), (),
+                              made=checkpoint.moved_to).make()
         if plan.is_empty and not plan.blocked:
             continue  # it differs only in what restores leave alone: no step that a user would see
         return checkpoint, cursor
@@ -185,7 +186,7 @@ def _move(
     left_out = engine.coverage_of(checkpoint)
     if index:
         data["index"] = True
-    with engine.working() as now_ns:
+    with engine.working() as now_ns, engine.store.objects:
         engine.journal.clear_stage()
         for attempt in range(_TRIES):
             prepared = prepare(engine, now_ns, checkpoint, left_out, paths)
@@ -297,7 +298,6 @@ def _apply(
             ) from error
     finally:
         writer.close()
-        engine.store.objects.close()
 
 
 def _abandon(engine: Engine, record: Record, now_ns: int) -> None:
@@ -320,7 +320,6 @@ def _verify(
     """
     prepared = prepare(engine, now_ns, checkpoint, left_out, plan.paths)
     again = prepared.plan
-    engine.store.objects.close()
     planned = {step.path for step in plan.steps}
     left = [step.path for step in again.steps
             if step.action not in (DELETE, RMDIR) or step.path in planned]

@@ -22,6 +22,7 @@ export default function rewind(pi: ExtensionAPI): void {
   let off = ""; // why nothing is done in this session
   let failures = 0;
   let hadStarted = false;
+  let greeting: Promise<void> | undefined;
   let waits = new Set<string>();
   let stopKeys: (() => void) | undefined;
 
@@ -125,7 +126,7 @@ export default function rewind(pi: ExtensionAPI): void {
       settings: settings(),
     };
     bridge.start(ctx.cwd);
-    request("hello", facts, ctx).then(
+    greeting = request("hello", facts, ctx).then(
       (answer) => {
         const said = answer as { off?: string; waits?: string[] };
         waits = new Set(said.waits);
@@ -179,11 +180,13 @@ export default function rewind(pi: ExtensionAPI): void {
 
   // ---- events and commands
 
-  pi.on("session_start", (event, ctx) => {
-    if (bridge.running) return; // announced twice over RPC
-    off = "";
-    failures = 0;
-    ensure(ctx, event.reason, event.previousSessionFile);
+  pi.on("session_start", async (event, ctx) => {
+    if (!bridge.running) { // over RPC it is announced twice
+      off = "";
+      failures = 0;
+      ensure(ctx, event.reason, event.previousSessionFile);
+    }
+    if (event.reason === "fork") await greeting; // what it takes over is in the session then
   });
 
   for (const [name, forwarded] of Object.entries(host.events)) {

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from .pi import PiRoom
 from .rooms import ROOMS, ClaudeRoom, DroidRoom, HookRoom, Room
 
 
@@ -44,3 +45,11 @@ def droid(tmp_path: Path) -> Iterator[DroidRoom]:
     yield made
     made.close()
     assert made.log() == "", "a hook failed"
+
+
+@pytest.fixture
+def pi_room(tmp_path: Path) -> Iterator[PiRoom]:
+    made = PiRoom(tmp_path)
+    yield made
+    made.close()
+    assert made.log() == "", "the bridge failed"

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from .fake_model import script, text
 from .pi import PiRoom
 
 pytestmark = pytest.mark.agent
-
-
-@pytest.fixture
-def pi_room(tmp_path: Path) -> PiRoom:
-    return PiRoom(tmp_path)
 
 
 def test_prompts_and_turn_ends_are_points(pi_room: PiRoom) -> None:

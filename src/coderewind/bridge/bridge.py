@@ -17,6 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from coderewind.bridge.restores import Moved
+
     Data = dict[str, object]
     # an event's data and the leaf at that moment -> what the agent is told
     EventHandler = Callable[[Data, str], Data | None]
@@ -40,6 +42,8 @@ class Bridge:
         self._tools: dict[str, ToolHandler] = {}
         self._at_end: list[Callable[[], None]] = []
         self._said: set[str] = set()
+        self.known: set[str] = set()  # entries of the session
+        self.navigating: Moved | None = None  # our own navigation: nothing is to be asked
         self.is_on = False
 
     def connect(self, connection: Connection) -> None:
@@ -67,6 +71,17 @@ class Bridge:
         if message not in self._said:
             self._said.add(message)
             self.agent.notify(f"Rewind: {message}", WARNING)
+
+    def say(self, message: str) -> None:
+        """What was done, unless the user wants to hear nothing."""
+        if not self.session.is_silent:
+            self.agent.notify(message)
+
+    def show(self) -> None:
+        """The footer."""
+        if not self.session.is_silent:
+            points, snapshots = self.points.counts(self.known)
+            self.agent.set_status(f"◆ {points} points / {snapshots} snapshots")
 
     # ---- for the connection
 

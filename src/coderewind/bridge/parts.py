@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from coderewind.bridge import turns
+from coderewind.bridge import browser, fork, tree, turns
 
-PARTS = (turns.register,)
+PARTS = (turns.register, fork.register, tree.register, browser.register)

@@ -49,6 +49,7 @@ class Points:
         self.engine = engine
         self.session = session
         self._by_entry: dict[str, Checkpoint] = {}
+        self._by_snapshot: dict[str, Checkpoint] = {}
         self.made = 0  # snapshots that were new, since the last sweep
         self.refresh()
 
@@ -68,10 +69,15 @@ class Points:
                 if old is None or key <= old[0]:
                     found[anchor.entry] = (key, order, cp)
         self._by_entry = {entry: row[2] for entry, row in found.items()}
+        self._by_snapshot = {cp.snapshot: cp for cp in reversed(timelines[0].checkpoints)}
 
     def find(self, entry: str) -> Checkpoint | None:
         """The point of an entry, wherever in the lineage it was made."""
         return self._by_entry.get(entry)
+
+    def with_snapshot(self, snapshot: str) -> Checkpoint | None:
+        """The newest checkpoint that holds a snapshot, as long as there is one."""
+        return self._by_snapshot.get(snapshot)
 
     def counts(self, entries: Collection[str]) -> tuple[int, int]:
         """How many of some entries have a point, and how many snapshots these are."""

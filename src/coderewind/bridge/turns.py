@@ -35,7 +35,7 @@ class Turns:
         self._tools: dict[str, str] = {}  # of this turn: id -> words
         self._bindings: list[marks.Binding] = []  # of this prompt
         self._seen = bridge.session.leaf  # the newest entry that was looked at
-        self._known: set[str] = set()  # the entries of the session
+        self._known = bridge.known
 
     # ---- events
 
@@ -43,7 +43,7 @@ class Turns:
         """A point when the session starts, so that there is always one to fall back to."""
         bridge, session = self.bridge, self.bridge.session
         branch = bridge.agent.branch(session.leaf)
-        self._known = {entry.id for entry in branch}
+        self._known.update(entry.id for entry in branch)
         visible = next((entry for entry in branch if entry.has_point), None)
         prompt = next((entry for entry in branch if entry.kind == USER), None)
         if prompt is not None:
@@ -52,7 +52,7 @@ class Turns:
             entry = visible.id if visible else ""
             where = at.AT_ENTRY if entry else at.AT_START
             self._make(Place(START, where, entry, label="session started"))
-        self.show()
+        self.bridge.show()
 
     def asked(self, _data: Data, leaf: str) -> None:
         """The model is about to be asked: new prompts are in the session now."""
@@ -85,7 +85,7 @@ class Turns:
         """Nothing more comes: retries and queued prompts are done, too."""
         self._look(leaf)
         self._write_down()
-        self.show()
+        self.bridge.show()
 
     def compacted(self, data: Data, _leaf: str) -> None:
         entry = data.get("id")
@@ -138,7 +138,7 @@ class Turns:
             self._known.add(cp.anchor.entry)
             self.bridge.agent.append(
                 marks.OP, marks.op(bindings=[(cp.anchor.entry, cp.snapshot)]))
-        self.show()
+        self.bridge.show()
 
     def _make(self, *places: Place) -> list[Checkpoint]:
         """A point that cannot be made is said and left out: the agent goes on."""
@@ -152,12 +152,6 @@ class Turns:
         bindings, self._bindings = self._bindings, []
         if bindings:
             self.bridge.agent.append(marks.TURN, marks.turn(bindings))
-
-    def show(self) -> None:
-        """The footer."""
-        if not self.bridge.session.is_silent:
-            points, snapshots = self.bridge.points.counts(self._known)
-            self.bridge.agent.set_status(f"◆ {points} points / {snapshots} snapshots")
 
 
 def register(bridge: Bridge) -> None:

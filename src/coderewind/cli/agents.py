@@ -23,8 +23,25 @@ def choose(app: App, words: str | None, *, yes: bool) -> list[str]:
         return connect.chosen(words)
     if yes or app.as_json or not app.can_ask():
         return []
-    found = [agent for agent in connect.find() if not connect.connected(agent.adapter.name)]
-    return [agent.adapter.name for agent in found if _asked(agent)]
+    return [agent.adapter.name for agent in connect.find()
+            if not connect.connected(agent.adapter.name) and _asked(agent)]
+
+
+def choose_anew() -> list[str]:
+    """All agents that are here, as far as the user says yes; those that are connected already are
+    asked about when their connection would change."""
+    return [agent.adapter.name for agent in connect.find()
+            if connect.connected(agent.adapter.name) or _asked(agent)]
+
+
+def choose_tier(current: str) -> str:
+    """The tier that the user picks."""
+    width = max(map(len, tiers.NAMES))
+    for name in reversed(tiers.NAMES):
+        click.echo(f"  {name.ljust(width)}  {tiers.load(name).description}")
+    picked = click.prompt("How often shall checkpoints be made?", default=current,
+                          type=click.Choice(tiers.NAMES), show_choices=False)
+    return str(picked)
 
 
 def _asked(agent: Found) -> bool:
@@ -50,7 +67,12 @@ def connect_agents(
         connection = connection_of(agent)
         change = connection.plan(chosen, root, scope)
         if change.is_change and change.had_ours and not yes:
-            app.confirm(f"{change.path} has hooks of Rewind already. Change them?", yes=yes)
+            question = f"{change.path} has hooks of Rewind already. Change them?"
+            if app.can_ask() and not app.as_json:
+                if not click.confirm(question, default=False):
+                    continue
+            else:
+                app.confirm(question, yes=yes)
         for rival in connection.rivals():
             app.confirm(f"{rival.path} holds another checkpoint extension, which would do the "
                         "same work twice. Take it out? Its old points stay usable, and a copy "

@@ -11,6 +11,8 @@ from coderewind.agents import connect
 from coderewind.agents.connection import SCOPES
 from coderewind.agents.known import NAMES
 from coderewind.cli.agents import (
+    choose_anew,
+    choose_tier,
     connect_agents,
     disconnect_agents,
     show_connected,
@@ -75,7 +77,11 @@ def config(
         app.out({"agents": rows}, lambda: show_disconnected(rows))
         return
     if key is None and register:
-        _register(app, store, _named(agents, connect.chosen("all")), scope=scope, yes=yes)
+        asks = agents is None and not yes and not app.as_json and app.can_ask()
+        names = choose_anew() if asks else _named(agents, connect.chosen("all"))
+        if asks and names:
+            _set_tier(store)
+        _register(app, store, names, scope=scope, yes=yes, must=not asks and agents is None)
         return
     if key is None:
         _show_all(app, store)
@@ -92,7 +98,7 @@ def config(
         own = [name for name in NAMES if connect.connected(name, worktree_of(app))]
         names = _named(agents, connect.chosen("all")) if register else own
         if names and not project:
-            _register(app, store, names, scope=scope, yes=yes or not register)
+            _register(app, store, names, scope=scope, yes=yes or not register, must=True)
             return
     data = {"key": key, "value": loaded.get(key), "source": loaded.source(key)}
     app.out(data, lambda: click.echo(f"{key} = {json.dumps(data['value'])}  ({data['source']})"))
@@ -102,16 +108,33 @@ def _named(agents: str | None, usual: list[str]) -> list[str]:
     return usual if agents is None else connect.chosen(agents)
 
 
+def _set_tier(store: Store | None) -> None:
+    """Ask for the tier, and keep it when it is another one."""
+    current = settings.load(store).text("tier")
+    picked = choose_tier(current)
+    if picked != current:
+        path = _file(store, project=False)
+        make_private(os.path.dirname(path))
+        settings.write(path, "tier", picked)
+
+
 def _register(
-    app: App, store: Store | None, names: list[str], *, scope: str, yes: bool
+    app: App,
+    store: Store | None,
+    names: list[str],
+    *,
+    scope: str,
+    yes: bool,
+    must: bool = False,
 ) -> None:
-    if not names:
+    if not names and must:
         raise RewindError("no agent was found here",
                           hint="name one: --agents " + " or --agents ".join(NAMES))
     tier = settings.load(store).text("tier")
     rows = connect_agents(app, names, tier, root=worktree_of(app), scope=scope, yes=yes,
                           replace=yes)
-    app.out({"agents": rows}, lambda: show_connected(rows))
+    none = "  no agent was connected"
+    app.out({"agents": rows}, lambda: show_connected(rows) if rows else click.echo(none))
 
 
 def _store(app: App) -> Store | None:

@@ -42,28 +42,45 @@ def diff(app: App, *, a: str | None, b: str | None, stat: bool, patch: bool) -> 
     engine = app.engine()
     paths = click.get_current_context().meta.get("coderewind.paths", [])
     scope = [app.root_path(engine, path) for path in paths]
-    timeline = engine.timeline()
-    if a is None and not timeline.checkpoints:
-        raise RewindError("there are no checkpoints yet", hint="rewind save makes the first one")
-    first = engine.resolve(a or "@")
-    old = engine.snapshot_view(first)
-    if b is None:
-        captured = engine.current_snapshot()
-        new = SnapshotView(engine.store.objects, captured.snapshot)
-    else:
-        new = engine.snapshot_view(engine.resolve(b))
+    old, new = sides(engine, a, b)
     if app.as_json:
         app.out(_as_json(engine, old, new, scope), lambda: None)
         return
+    _page(patch_of(engine, old, new, scope, stat=stat, patch=patch, columns=_columns(),
+                   colour=_colour()))
+
+
+def sides(engine: Engine, a: str | None, b: str | None) -> tuple[SnapshotView, SnapshotView]:
+    """What is compared: A or the last checkpoint, with B or the folder as it is now."""
+    if a is None and not engine.timeline().checkpoints:
+        raise RewindError("there are no checkpoints yet", hint="rewind save makes the first one")
+    old = engine.snapshot_view(engine.resolve(a or "@"))
+    if b is None:
+        captured = engine.current_snapshot()
+        return old, SnapshotView(engine.store.objects, captured.snapshot)
+    return old, engine.snapshot_view(engine.resolve(b))
+
+
+def patch_of(
+    engine: Engine,
+    old: SnapshotView,
+    new: SnapshotView,
+    scope: list[bytes],
+    *,
+    stat: bool = False,
+    patch: bool = True,
+    columns: int = 120,
+    colour: bool = False,
+) -> bytes:
+    """What differs between two snapshots, as git shows it, and what git does not know."""
     args: list[str | bytes] = ["diff-tree", "-r", "--no-renames", "--no-ext-diff", "--no-textconv"]
-    args += [f"--stat={_columns()}"] if stat else []
+    args += [f"--stat={columns}"] if stat else []
     args += ["-p"] if patch or not stat else []
-    if _colour():
+    if colour:
         args.append("--color=always")
     args += [old.tree.hex(), new.tree.hex(), "--"]
     args += [b":(literal)" + path for path in scope if path]
-    out = engine.store.git.run(*args)
-    _page(out + _other_differences(old, new))
+    return engine.store.git.run(*args) + _other_differences(old, new)
 
 
 def _as_json(

@@ -40,10 +40,11 @@ def ending(work: Callable[[], int], *, as_json: bool) -> int:
             _drop_output()
             return 0
         except OSError as error:
-            show_error(_system_error(error), as_json=as_json)
+            show_error(system_error(error), as_json=as_json)
             return 1
         except Exception as error:  # noqa: BLE001 - the top of the surface: nothing may escape
-            return _bug(error)
+            say(f"rewind: {report_bug(error)}")
+            return 3
     except OSError:  # not even the error could be written
         _drop_output()
         return 1
@@ -83,15 +84,15 @@ def _flush() -> None:
         sys.stdout.flush()
 
 
-def _system_error(error: OSError) -> RewindError:
+def system_error(error: OSError) -> RewindError:
     """The system refused something that no layer below had better words for."""
     where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, (str, bytes)) else ""
     return RewindError(f"{where}{error.strerror or error}",
                        hint="nothing that is listed was lost; rewind status says how things stand")
 
 
-def _bug(error: BaseException) -> int:
-    """Write a report without prompts, contents or environment, and say where it is."""
+def report_bug(error: BaseException) -> str:
+    """Write a report without prompts, contents or environment; one line that says where it is."""
     import platform
     import tempfile
     import traceback
@@ -117,5 +118,4 @@ def _bug(error: BaseException) -> int:
         where = f"a report is in {os.fsdecode(path)}"
     except (OSError, RewindError):
         where = "no report could be written"
-    say(f"rewind: this is a bug in Rewind ({type(error).__name__}); {where}")
-    return 3
+    return f"this is a bug in Rewind ({type(error).__name__}); {where}"

@@ -11,8 +11,11 @@ import click
 from coderewind.cli.app import App, age, command, plural
 from coderewind.cli.ending import printable
 from coderewind.cli.showing import coverage_lines
+from coderewind.engine.engine import Engine
 from coderewind.engine.legacy import checkpoint_of
+from coderewind.model.coverage import LeftOut
 from coderewind.model.paths import to_text
+from coderewind.model.records import Checkpoint
 from coderewind.store.refs import branches, stashes
 from coderewind.store.workspace import Workspace
 
@@ -29,14 +32,7 @@ def show(app: App, *, checkpoint: str) -> None:
     cp = checkpoint_of(engine, checkpoint)
     coverage = engine.coverage_of(cp)
     changes = engine.changes_of(cp)
-    data: dict[str, Any] = {
-        **cp.as_json(),
-        "anchor": cp.anchor.as_json(),
-        "staged": bool(cp.staged),
-        "changes": [{"path": to_text(path), "status": status} for path, status in changes],
-        "thrownAway": lost_in_git(engine.workspace, cp.git),
-        "coverage": [item.as_json() for item in coverage],
-    }
+    data = document(engine, cp, changes, coverage)
 
     def text() -> None:
         when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(cp.time / 1000))
@@ -64,6 +60,20 @@ def show(app: App, *, checkpoint: str) -> None:
         coverage_lines(coverage)
 
     app.out(data, text)
+
+
+def document(
+    engine: Engine, cp: Checkpoint, changes: list[tuple[bytes, str]], coverage: list[LeftOut]
+) -> dict[str, Any]:
+    """All that is known of a checkpoint, for --json."""
+    return {
+        **cp.as_json(),
+        "anchor": cp.anchor.as_json(),
+        "staged": bool(cp.staged),
+        "changes": [{"path": to_text(path), "status": status} for path, status in changes],
+        "thrownAway": lost_in_git(engine.workspace, cp.git),
+        "coverage": [item.as_json() for item in coverage],
+    }
 
 
 def lost_in_git(workspace: Workspace, then: dict[str, object]) -> list[str]:

@@ -31,6 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "doctor": ("doctor", "doctor"),
     "hook": ("hook", "hook"),
     "bridge": ("hook", "bridge"),
+    "mcp": ("mcp", "mcp"),
     "statusline": ("hook", "statusline"),
     "store": ("store", "store"),
     "demo": ("demo", "demo"),

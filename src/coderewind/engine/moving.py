@@ -78,22 +78,21 @@ def prepare(
         if set(plan.extra) <= set(extra):
             break
         extra = tuple(sorted({*extra, *plan.extra}))
-    _warn_of_other_head(engine, checkpoint, plan)
+    if warning := other_head(engine, checkpoint):
+        plan.warnings.append(warning)
     return Prepared(captured, plan)
 
 
-def _warn_of_other_head(engine: Engine, checkpoint: Checkpoint, plan: Plan) -> None:
+def other_head(engine: Engine, checkpoint: Checkpoint) -> str:
+    """A warning that names both, when the user's branch or HEAD is not what it was; else ''."""
     head, branch = head_of(engine.workspace)
     if checkpoint.branch != branch and (checkpoint.branch or branch):
-        plan.warnings.append(
-            f"this checkpoint was made on branch {checkpoint.branch or '(detached)'}, now it is "
-            f"{branch or '(detached)'}; only files change, the branch stays"
-        )
-    elif checkpoint.head != head:
-        plan.warnings.append(
-            f"HEAD was {checkpoint.head[:10] or '(no commit)'} then and is "
-            f"{head[:10] or '(no commit)'} now; only files change, HEAD stays"
-        )
+        return (f"this checkpoint was made on branch {checkpoint.branch or '(detached)'}, now it "
+                f"is {branch or '(detached)'}; only files change, the branch stays")
+    if checkpoint.head != head:
+        return (f"HEAD was {checkpoint.head[:10] or '(no commit)'} then and is "
+                f"{head[:10] or '(no commit)'} now; only files change, HEAD stays")
+    return ""
 
 
 def restore(
@@ -119,6 +118,16 @@ def undo(engine: Engine, steps: int) -> Outcome:
 
 
 def _undo_once(engine: Engine) -> Outcome:
+    checkpoint, cursor = next_undo(engine)
+    return _move(engine, ops.UNDO, checkpoint, {"target": checkpoint.id, "cursor": cursor})
+
+
+def next_undo(engine: Engine) -> tuple[Checkpoint, str]:
+    """The state that undo goes back to, and the cursor that belongs to it.
+
+    Raises:
+        RewindError: there is none.
+    """
     now = engine.current_snapshot()
     timeline = engine.timeline()
     for checkpoint, cursor in timeline.history(timeline.position.cursor):
@@ -127,8 +136,7 @@ def _undo_once(engine: Engine) -> Outcome:
         plan = engine.plan(checkpoint)
         if plan.is_empty and not plan.blocked:
             continue  # it differs only in what restores leave alone: no step that a user would see
-        data: dict[str, object] = {"target": checkpoint.id, "cursor": cursor}
-        return _move(engine, ops.UNDO, checkpoint, data)
+        return checkpoint, cursor
     raise RewindError("there is no earlier state to go back to", hint="rewind list")
 
 

@@ -24,6 +24,7 @@ PRUNE = "prune"
 IMPORT = "import"  # a point of another program, taken over; the worktree did not stand there
 TRANSCRIPT = "transcript"  # a part of an agent's session file
 CONVERSATION = "conversation"  # a conversation was put back, as a new session
+NAVIGATE = "navigate"  # a conversation was put back inside its own running session
 STATE = "state"  # what a move really left behind, when that is not its target entirely
 MOVES = (RESTORE, UNDO, REDO, UNDO_RESTORE)
 

@@ -71,13 +71,14 @@ class Position:
 
 
 class Undone:
-    """A state that undo left."""
+    """A state that undo left, or undo-restore: what redo goes to."""
 
-    __slots__ = ("id", "older")
+    __slots__ = ("id", "of_restore", "older")
 
-    def __init__(self, id: str, older: Undone | None) -> None:
+    def __init__(self, id: str, older: Undone | None, *, of_restore: bool = False) -> None:
         self.id = id
         self.older = older
+        self.of_restore = of_restore  # a restore was taken back
 
 
 class Move:
@@ -196,7 +197,12 @@ class Timeline:
         stood = self.by_id.get(was.standing)
         same = stood is not None and stood.snapshot == move.record.oid("snapshot")
         standing = was.standing if same else move.record.id
-        self.position = Position(was.cursor, standing, Undone(rescue, was.undone), was.move)
+        # One restore after the other is taken back, and each can be redone.
+        of_restore = move.record.op == RESTORE
+        here = self.position.undone
+        older = here if of_restore and here and here.of_restore else was.undone
+        undone = Undone(rescue, older, of_restore=of_restore)
+        self.position = Position(was.cursor, standing, undone, was.move)
 
     def _abort(self, record: Record) -> None:
         """A move that changed nothing."""

@@ -7,11 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from .omp import Connected as ConnectedOmp
+from .pi import Connected as ConnectedPi
 from .pi import PiRoom
-from .rooms import ROOMS, ClaudeRoom, DroidRoom, HookRoom, Room
+from .rooms import ClaudeRoom, DroidRoom, HookRoom, Room
+
+ROOMS: dict[str, type[Room]] = {"claude": ClaudeRoom, "droid": DroidRoom, "pi": ConnectedPi,
+                                "omp": ConnectedOmp}
 
 
-@pytest.fixture(params=["claude", "droid"])
+@pytest.fixture(params=["claude", "droid", "pi"])
 def room(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Room]:
     """Each agent in turn, connected."""
     made = ROOMS[request.param](tmp_path)

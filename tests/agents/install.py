@@ -18,10 +18,8 @@ PACKAGES = {
     "claude": (["@anthropic-ai/claude-code@2.1.327", "@anthropic-ai/claude-code-linux-x64@2.1.327"],
                "node_modules/@anthropic-ai/claude-code-linux-x64/claude"),
     "droid": (["@factory/cli-linux-x64@0.225.2"], "node_modules/@factory/cli-linux-x64/bin/droid"),
-    "pi": (["@earendil-works/pi-coding-agent@1.5.2"], "bin/pi"),
-    "omp": (["@oh-my-pi/pi-coding-agent@18.2.3"], "bin/omp"),
 }
-NODE, JITI, BUN = "node@24.21.0", "jiti@2.7.0", "bun@1.4.4"
+OMP, BUN = "@oh-my-pi/pi-coding-agent@18.2.3", "bun@1.4.4"
 
 PI = "@earendil-works/pi-coding-agent@1.5.2"
 _PI_NEEDS = ["node@24.21.0", "jiti@2.7.0"]  # its bundle holds the rest
@@ -36,6 +34,18 @@ def pi() -> list[str]:
         if problem:
             _give_up(f"{PI} could not be installed: {problem}")
     return [str(node), str(cli)]
+
+
+def omp() -> list[str]:
+    """The command that starts omp; its native parts are packages of their own."""
+    folder = _cache() / "omp-18.2.3"
+    bun = folder / "node_modules/@oven/bun-linux-x64/bin/bun"
+    cli = folder / "node_modules/@oh-my-pi/pi-coding-agent/dist/cli.js"
+    if not (bun.exists() and cli.exists()):
+        problem = _install(folder, ["--ignore-scripts", BUN]) or _add(folder, bun, OMP)
+        if problem:
+            _give_up(f"{OMP} could not be installed: {problem}")
+    return [str(bun), str(cli)]
 
 
 TYPES = ["typescript@5.9.3", "@types/node@22.19.19", "@biomejs/biome@2.6.7", "typebox@1.3.27"]
@@ -113,43 +123,19 @@ def _install(folder: Path, packages: list[str]) -> str:
     with open(folder / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         (folder / "package.json").write_text('{"private": true}\n')
-        for command in _commands(npm, folder, packages):
-            ended = subprocess.run(command, cwd=folder, capture_output=True, text=True,
-                                   timeout=600, check=False)
-            if ended.returncode:
-                return (ended.stderr or ended.stdout).strip()[-300:]
-        _wrap(folder, packages[0])
-    return ""
+        ended = subprocess.run(
+            [npm, "install", "--no-audit", "--no-fund", "--silent", *packages],
+            cwd=folder, capture_output=True, text=True, timeout=600, check=False,
+        )
+    return "" if ended.returncode == 0 else (ended.stderr or ended.stdout).strip()[-300:]
 
 
-def _commands(npm: str, folder: Path, packages: list[str]) -> list[list[str]]:
-    """What installs an agent, and the runtime it needs."""
-    install = [npm, "install", "--no-audit", "--no-fund", "--silent"]
-    if packages[0].startswith("@earendil-works/"):
-        # Not as a dependency: some registries lack packages that it names and its bundle holds.
-        return [[*install, NODE, JITI], [npm, "pack", "--silent", *packages],
-                ["sh", "-c", "tar xzf ./*.tgz && rm ./*.tgz"]]
-    if packages[0].startswith("@oh-my-pi/"):
-        bun = str(folder / "node_modules/@oven/bun-linux-x64/bin/bun")
-        return [[*install, "--ignore-scripts", BUN], [bun, "add", "--ignore-scripts", *packages]]
-    return [[*install, *packages]]
-
-
-def _wrap(folder: Path, package: str) -> None:
-    """A program that starts Pi or omp with the runtime that was installed beside it."""
-    modules = folder / "node_modules"
-    if package.startswith("@earendil-works/"):
-        runtime, script = modules / "node/bin/node", folder / "package/dist/bundle/cli.js"
-    elif package.startswith("@oh-my-pi/"):
-        runtime = modules / "@oven/bun-linux-x64/bin/bun"
-        script = modules / "@oh-my-pi/pi-coding-agent/dist/cli.js"
-    else:
-        return
-    name = "pi" if package.startswith("@earendil-works/") else "omp"
-    (folder / "bin").mkdir(exist_ok=True)
-    path = folder / "bin" / name
-    path.write_text(f'#!/bin/sh\nPATH="{runtime.parent}:$PATH" exec "{runtime}" "{script}" "$@"\n')
-    path.chmod(0o755)
+def _add(folder: Path, bun: Path, package: str) -> str:
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        ended = subprocess.run([bun, "add", "--ignore-scripts", package], cwd=folder, text=True,
+                               capture_output=True, timeout=600, check=False)
+    return "" if ended.returncode == 0 else (ended.stderr or ended.stdout).strip()[-300:]
 
 
 def _give_up(why: str) -> None:

@@ -28,19 +28,23 @@ class PiRoom(Room):
     agent = "pi"
     write_tool = "write"
     shell_tool = "bash"
+    edit_tool = "edit"
 
     def __init__(self, base: Path, **settings: Any) -> None:
-        self.program = pi()
-        self.agent_dir = base / "home" / ".pi" / "agent"
+        self.program = self.find()
+        self.agent_dir = base / "home" / f".{self.agent}" / "agent"
         super().__init__(base)
         self.agent_dir.mkdir(parents=True)
+        self.settings(settings)
+
+    def find(self) -> list[str]:
+        return pi()
+
+    def settings(self, more: Json) -> None:
         model = {"id": "fake-1", "contextWindow": 128000, "maxTokens": 4096}
         provider = {"baseUrl": self.model.url, "api": "anthropic-messages", "apiKey": "dummy",
                     "models": [model]}
         (self.agent_dir / "models.json").write_text(json.dumps({"providers": {"fake": provider}}))
-        self.settings(settings)
-
-    def settings(self, more: Json) -> None:
         usual = {"defaultProvider": "fake", "defaultModel": "fake-1",
                  "defaultThinkingLevel": "off", "defaultProjectTrust": "always",
                  "enableInstallTelemetry": False, "quietStartup": True, "cacheWarming": "off"}
@@ -70,9 +74,11 @@ class PiRoom(Room):
         return Pi(self.command("--mode", "rpc", *args, extensions=extensions),
                   cwd or self.folder, {**self.env(), **env}, answer)
 
+    resume_option = "--session"
+
     def run(self, prompt: str, *args: str, go_on: str = "", **env: str) -> str:
         known = set(self.session_files())
-        resume = ["--session", str(self.session_file(go_on))] if go_on else []
+        resume = [self.resume_option, str(self.session_file(go_on))] if go_on else []
         ended = subprocess.run(
             self.command(*resume, *args, "-p", prompt), cwd=self.folder,
             env={**self.env(), **env}, stdin=subprocess.DEVNULL, capture_output=True, text=True,
@@ -91,6 +97,25 @@ class PiRoom(Room):
         found = [path for path in self.session_files() if path.stem.endswith(session)]
         assert len(found) == 1, found
         return found[0]
+
+    def rows(self, session: str, role: str = "") -> list[Json]:
+        """The rows of a session's file; with a role only such messages."""
+        rows = [json.loads(line) for line in self.session_file(session).read_bytes().splitlines()]
+        return [row for row in rows
+                if not role or (row["type"] == "message" and row["message"]["role"] == role)]
+
+
+class Connected(PiRoom):
+    """Pi as a user has it: the extension where `rewind init` put it."""
+
+    def connect(self, *args: str) -> None:
+        self.rewind("init", "--agents", self.agent, "--yes", *args)
+
+    def env(self) -> dict[str, str]:
+        return {name: value for name, value in super().env().items() if name != "REWIND_BRIDGE"}
+
+    def command(self, *args: str, extensions: tuple[str, ...] = ()) -> list[str]:
+        return [*self.program, *args]
 
 
 class Pi:

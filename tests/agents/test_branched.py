@@ -16,29 +16,29 @@ from coderewind.agents.branched import Branched
 from coderewind.agents.known import adapter_of
 
 from .fake_model import script, text
-from .rooms import ROOMS, BranchedRoom
+from .omp import OmpRoom
+from .pi import PiRoom
 
 pytestmark = pytest.mark.agent
 
 
 @pytest.fixture(params=["pi", "omp"])
 def room(request: pytest.FixtureRequest, tmp_path: Path,
-         monkeypatch: pytest.MonkeyPatch) -> Iterator[BranchedRoom]:
-    made = ROOMS[request.param](tmp_path)
-    assert isinstance(made, BranchedRoom)
+         monkeypatch: pytest.MonkeyPatch) -> Iterator[PiRoom]:
+    made = (PiRoom if request.param == "pi" else OmpRoom)(tmp_path)
     monkeypatch.setenv("HOME", str(made.home))
     monkeypatch.delenv("PI_CODING_AGENT_DIR", raising=False)
     yield made
     made.close()
 
 
-def adapter(room: BranchedRoom) -> Branched:
+def adapter(room: PiRoom) -> Branched:
     found = adapter_of(room.agent)
     assert isinstance(found, Branched)
     return found
 
 
-def three_turns(room: BranchedRoom) -> str:
+def three_turns(room: PiRoom) -> str:
     session = ""
     for number in (1, 2, 3):
         session = room.run(f"P{number} " + script(room.shell(f"echo {number} > f"),
@@ -50,11 +50,11 @@ def turn(number: int) -> list[str]:
     return [f"U:P{number}", "A:<bash>", "U:<result>", f"A:A{number}"]
 
 
-def heard(room: BranchedRoom, session: str) -> list[str]:
+def heard(room: PiRoom, session: str) -> list[str]:
     return [row.replace("<_", "<") for row in room.resume_and_ask(session)]
 
 
-def fork(room: BranchedRoom, session: str, position: Position) -> tuple[str, str]:
+def fork(room: PiRoom, session: str, position: Position) -> tuple[str, str]:
     """A session cut at a position: its id, and the prompt that came next."""
     source = room.session_file(session)
     cut = adapter(room).cut(source.read_bytes(), position)
@@ -64,11 +64,11 @@ def fork(room: BranchedRoom, session: str, position: Position) -> tuple[str, str
     return new, cut.prompt
 
 
-def test_a_session_is_continued_from_each_answer_and_each_prompt(room: BranchedRoom) -> None:
+def test_a_session_is_continued_from_each_answer_and_each_prompt(room: PiRoom) -> None:
     session = three_turns(room)
     before = room.session_file(session).read_bytes()
-    prompts = room.said(session, "user")
-    answers = [row for row in room.said(session, "assistant")
+    prompts = room.rows(session, "user")
+    answers = [row for row in room.rows(session, "assistant")
                if row["message"]["content"][-1].get("text", "").startswith("A")]
 
     new, prompt = fork(room, session, Position(places.AT_ENTRY, entry=answers[1]["id"]))
@@ -82,17 +82,17 @@ def test_a_session_is_continued_from_each_answer_and_each_prompt(room: BranchedR
     assert room.session_file(session).read_bytes() == before
 
 
-def test_an_answer_that_calls_tools_is_kept_with_their_results(room: BranchedRoom) -> None:
+def test_an_answer_that_calls_tools_is_kept_with_their_results(room: PiRoom) -> None:
     session = three_turns(room)
-    calling = room.said(session, "assistant")[2]
+    calling = room.rows(session, "assistant")[2]
     new, _ = fork(room, session, Position(places.AT_ENTRY, entry=calling["id"]))
     assert heard(room, new) == [*turn(1), "U:P2", "A:<bash>", "U:<result>", "U:PROBE"]
 
 
-def test_a_fork_names_its_parent_and_bears_its_title(room: BranchedRoom) -> None:
+def test_a_fork_names_its_parent_and_bears_its_title(room: PiRoom) -> None:
     session = three_turns(room)
     source = room.session_file(session)
-    new, _ = fork(room, session, Position(places.AT_PROMPT, room.said(session, "user")[1]["id"]))
+    new, _ = fork(room, session, Position(places.AT_PROMPT, room.rows(session, "user")[1]["id"]))
     made = room.session_file(new)
     heads = [row for row in room.rows(new) if row["type"] == "session"]
     assert heads[0]["parentSession"] == str(source) and heads[0]["id"] == new
@@ -103,11 +103,11 @@ def test_a_fork_names_its_parent_and_bears_its_title(room: BranchedRoom) -> None
         assert len(source.read_bytes().split(b"\n")[0]) == 255
 
 
-def test_a_closed_session_goes_on_where_its_leaf_was_moved(room: BranchedRoom) -> None:
+def test_a_closed_session_goes_on_where_its_leaf_was_moved(room: PiRoom) -> None:
     session = three_turns(room)
     path = room.session_file(session)
     before = path.read_bytes()
-    second = room.said(session, "user")[1]
+    second = room.rows(session, "user")[1]
 
     stood = adapter(room).move(str(path), second["parentId"])
 
@@ -118,10 +118,10 @@ def test_a_closed_session_goes_on_where_its_leaf_was_moved(room: BranchedRoom) -
     assert heard(room, session) == [*turn(1), *turn(2), *turn(3), "U:PROBE"]
 
 
-def test_a_running_agent_is_noticed(room: BranchedRoom) -> None:
+def test_a_running_agent_is_noticed(room: PiRoom) -> None:
     assert os.getpid() not in adapter(room).running()
     mode = ["--mode", "rpc"]
-    with subprocess.Popen([room.program, *mode], cwd=room.folder, env=room.env(),
+    with subprocess.Popen([*room.program, *mode], cwd=room.folder, env=room.env(),
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                           stderr=subprocess.DEVNULL) as agent:
         assert agent.stdin and agent.stdout

@@ -14,8 +14,7 @@ import shutil
 
 from coderewind.agents import bundled
 from coderewind.agents.connection import Change, Connection
-from coderewind.agents.plugin import cli_command
-from coderewind.agents.settings import MARK, plan_edit
+from coderewind.agents.settings import MARK, bridge_command, plan_edit
 from coderewind.agents.tier import Tier
 from coderewind.errors import RewindError
 
@@ -164,7 +163,7 @@ def _wanted(agent: str) -> Files:
     """The extension's folder as this installation has it."""
     source = bundled.folder("pi")
     files = {name: data for name, data in _files(source).items() if _is_loaded(name)}
-    command: dict[str, object] = {"command": [*cli_command(), "bridge"], "agent": agent,
+    command: dict[str, object] = {"command": bridge_command(), "agent": agent,
                                   "files": sorted([*files, COMMAND])}
     files[COMMAND] = json.dumps(command, indent=2).encode() + b"\n"
     return files

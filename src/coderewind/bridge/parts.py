@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from coderewind.bridge import browser, fork, tree, turns
+from coderewind.bridge import archiving, browser, fork, tree, turns
 
-PARTS = (turns.register, fork.register, tree.register, browser.register)
+PARTS = (turns.register, archiving.register, fork.register, tree.register, browser.register)

@@ -102,7 +102,7 @@ class Sessions(RuleBasedStateMachine):
             self.told = [words for words in self.told
                          if words.startswith("prompt") or words in self.everything()]
 
-    @precondition(lambda self: len(self.tree))
+    @precondition(lambda self: len(self.tree) > 0)
     @rule(data=st.data())
     def go_back(self, data: st.DataObject) -> None:
         to = data.draw(st.sampled_from(self.tree.branch_ids()))
@@ -111,7 +111,7 @@ class Sessions(RuleBasedStateMachine):
         self.agent.reload()
         self.told = [words for words in self.told if words in self.everything()]
 
-    @precondition(lambda self: len(self.tree))
+    @precondition(lambda self: len(self.tree) > 0)
     @rule(data=st.data())
     def edit(self, data: st.DataObject) -> None:
         replies = [item.entry for item in self.tree.context()

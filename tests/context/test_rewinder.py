@@ -21,8 +21,8 @@ class Chat(Messages[Json]):
         return [{"role": "assistant", "text": "", "calls": list(calls)}]
 
     def answer(self, *results: Result, user: str = "") -> list[Json]:
-        return [{"role": "tool", "results": [result]} for result in results] + (
-            self.said(user) if user else [])
+        rows: list[Json] = [{"role": "tool", "results": [result]} for result in results]
+        return rows + self.said(user) if user else rows
 
     def calls(self, message: Json) -> Sequence[Call]:
         calls = message.get("calls", [])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coderewind.bridge import archiving, browser, fork, tree, turns
+from coderewind.bridge import archiving, browser, fork, omp, tree, turns
 from coderewind.bridge.bridge import Bridge
 from coderewind.engine import settings
 
@@ -15,5 +15,5 @@ def _context(bridge: Bridge) -> None:
         context.register(bridge)
 
 
-PARTS = (turns.register, archiving.register, fork.register, tree.register, browser.register,
-         _context)
+PARTS = (turns.register, omp.register, archiving.register, fork.register, tree.register,
+         browser.register, _context)

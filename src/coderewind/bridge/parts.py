@@ -9,7 +9,9 @@ from coderewind.engine import settings
 
 def _context(bridge: Bridge) -> None:
     """The agent's own checkpoints, where the user has turned them on."""
-    if settings.load(bridge.engine.store).flag("checkpoint.enabled"):
+    if bridge.session.agent == "pi" and settings.load(bridge.engine.store).flag(
+        "checkpoint.enabled"
+    ):
         from coderewind.bridge import context
 
         context.register(bridge)

@@ -31,12 +31,11 @@ def run(argv: list[str]) -> int:
         from coderewind.bridge.entry import run_bridge
 
         return run_bridge()
-    if "save" in argv:
-        from coderewind.cli.quick import save_quickly
+    from coderewind.cli.quick import run_quickly
 
-        code = save_quickly(argv)
-        if code is not None:
-            return code
+    code = run_quickly(argv)
+    if code is not None:
+        return code
     from coderewind.cli.top import run_cli
 
     return run_cli(argv)

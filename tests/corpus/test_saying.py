@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import socket
 
 import click
 import pytest
@@ -82,25 +83,26 @@ def test_a_terminal_that_cannot_show_a_sign_still_shows_the_rest(plain: Box) -> 
     ],
 )
 def test_a_save_read_quickly_is_read_as_the_parser_reads_it(words: list[str]) -> None:
-    found = quick.Words.of(["save", *words])
+    label = quick.save_label(words)
 
-    if found is not None:
+    if label is not None:
         above = click.Context(rewind, **rewind.context_settings)
         told = save.make_context("save", list(words), above).params
-        label = told["description"] if told["description"] is not None else told["message"]
-        assert (found.label, found.as_json) == (label or "", told["as_json"])
+        wanted = told["description"] if told["description"] is not None else told["message"]
+        assert label == (wanted or "")
+        assert told["as_json"] == ("--json" in words)
         assert told["directory"] is None
 
 
 @pytest.mark.parametrize("words", [[], ["text"], ["--json"], ["-m", "x"], ["--message=-x"]])
 def test_the_plain_forms_of_a_save_are_read_quickly(words: list[str]) -> None:
-    assert quick.Words.of(["save", *words]) is not None
-    assert quick.Words.of(["-C", "there", "save", *words]) is not None
+    assert quick.save_label(words) is not None
 
 
-def test_a_save_loads_no_parser(plain: Box) -> None:
+@pytest.mark.parametrize("words", [["save", "x"], ["save", "--json"], ["list"], ["list", "--all"]])
+def test_a_plain_save_or_list_loads_no_parser(plain: Box, words: list[str]) -> None:
     plain.save()
-    code, _, err = _said(plain, "save", "x", PYTHONVERBOSE="1")
+    code, _, err = _said(plain, *words, PYTHONVERBOSE="1")
 
     assert code == 0
     loaded = set(re.findall(r"^import '?([\w.]+)", err, re.M))
@@ -140,7 +142,7 @@ def test_a_label_is_cut_to_what_the_terminal_leaves(
 
     showing.checkpoint_lines([_checkpoint(1, "word " * 40, files=3, anchor={"agent": "claude"})])
 
-    line = re.sub(r"\x1b\[\d*m", "", capsys.readouterr().out.rstrip("\n"))
+    line = re.sub(r"\x1b\[[\d;]*m", "", capsys.readouterr().out.rstrip("\n"))
     assert showing.width(line) == 70
     assert "…" in line
     assert line.endswith("claude")
@@ -161,3 +163,102 @@ def test_the_statistics_of_a_diff_fit_the_screen(plain: Box) -> None:
     assert code == 0, err
     assert max(map(len, out.splitlines())) <= 80
     assert os.path.basename(out.splitlines()[0].split("|")[0]).strip().endswith("name.txt")
+
+
+# ---- what did not go all the way
+
+
+def test_fewer_steps_than_asked_for_are_said(plain: Box) -> None:
+    plain.save()
+    plain.write("a.txt", "changed\n")
+
+    code, _, err = _said(plain, "undo", "5")
+
+    assert code == 0
+    assert "1 step of the 5" in err
+    assert plain.read("a.txt") == b"a\n"
+
+
+def test_an_undo_that_fails_at_its_second_step_says_so(plain: Box) -> None:
+    plain.write("place/file", "x").write("a.txt", "one\n").save()
+    plain.remove("place").write("a.txt", "two\n").save()
+    plain.write("a.txt", "three\n").save()
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(plain.path("place"))
+
+        code, _, err = _said(plain, "undo", "2")
+
+    assert code == 1
+    assert "place" in err
+    assert plain.read("a.txt") == b"two\n", "the first step was made"
+
+
+def test_an_age_before_the_first_checkpoint_names_the_first(plain: Box) -> None:
+    plain.save()
+
+    code, _, err = _said(plain, "show", "3 days ago")
+
+    assert code == 1
+    assert "the oldest is #1" in err
+
+
+def test_a_setting_that_a_stronger_one_hides_is_said(plain: Box) -> None:
+    plain.save()
+    _said(plain, "config", "retention.maxSnapshots", "20", "--project")
+
+    code, out, _ = _said(plain, "config", "retention.maxSnapshots", "10")
+
+    assert code == 0
+    assert "retention.maxSnapshots = 20  (project)" in out
+    assert "the project setting is stronger" in out
+
+
+def test_validate_names_every_problem(plain: Box) -> None:
+    os.makedirs(plain.store_home)
+    plain.write(f"{plain.store_home}/config.json",
+                '{"tier": 3, "bogus": {"a": 1}, "retention": {"maxSnapshots": "x"}}')
+
+    answer = plain.rewind("validate", ok=False)
+
+    assert answer.code == 1
+    assert len(answer["problems"]) == 3
+    for name in ("tier", "'bogus'", "retention.maxSnapshots"):
+        assert any(name in problem for problem in answer["problems"]), name
+
+
+# ---- completion
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["show", ""], {"1", "2"}),
+        (["restore", "2"], {"2"}),
+        (["restore", "good"], {"good state"}),
+        (["diff", "1", ""], {"1", "2"}),
+        (["un"], {"undo", "undo-restore", "unpin"}),
+        (["list", "--a"], {"--all"}),
+    ],
+)
+def test_a_shell_is_offered_commands_options_and_checkpoints(
+    plain: Box, words: list[str], offered: set[str]
+) -> None:
+    plain.save()
+    plain.write("a.txt", "changed\n").save("good state")
+    typed = ["rewind", "-C", plain.project, *words]
+
+    code, out, err = _said(plain, _REWIND_COMPLETE="fish_complete", COMP_WORDS=" ".join(typed),
+                           COMP_CWORD=typed[-1])
+
+    assert code == 0, err
+    found = {line.partition(",")[2].partition("\t")[0] for line in out.splitlines()}
+    assert offered <= found
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_both_names_of_the_command_are_completed(plain: Box, shell: str) -> None:
+    code, out, err = _said(plain, "completion", shell)
+
+    assert code == 0, err
+    assert "_REWIND_COMPLETE" in out
+    assert "coderewind" in out

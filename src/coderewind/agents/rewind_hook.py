@@ -11,11 +11,12 @@ from __future__ import annotations
 from coderewind.agents.branched import Tree, is_prompt, words_of
 from coderewind.agents.transcript import row_of, rows_of
 from coderewind.model.records import is_oid
+from coderewind.store.refs import PI_REWIND_STORE
 
 TURN = "rewind-turn"
 OP = "rewind-op"
 FORK = "rewind-fork-pending"
-REF = "refs/pi-rewind/store"
+REF = PI_REWIND_STORE
 _VERSION = 2
 _MARK = b'"rewind-'
 _MOST = 100_000  # of bindings in one session

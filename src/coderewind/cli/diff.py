@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import sys
 
 import click
 
-from coderewind.cli.app import App, command
+from coderewind.cli.app import App, command, in_colour, on_terminal
+from coderewind.cli.completion import checkpoints
 from coderewind.engine.engine import Engine
 from coderewind.errors import RewindError
 from coderewind.model.paths import to_text
@@ -28,8 +28,8 @@ class _PathsAfterDashes(click.Command):
 
 
 @click.command(cls=_PathsAfterDashes)
-@click.argument("a", required=False)
-@click.argument("b", required=False)
+@click.argument("a", required=False, shell_complete=checkpoints)
+@click.argument("b", required=False, shell_complete=checkpoints)
 @click.option("--stat", is_flag=True, help="Only how much changed in each file.")
 @click.option("--patch", is_flag=True, help="The changes themselves (the default).")
 @command
@@ -47,7 +47,7 @@ def diff(app: App, *, a: str | None, b: str | None, stat: bool, patch: bool) -> 
         app.out(_as_json(engine, old, new, scope), lambda: None)
         return
     _page(patch_of(engine, old, new, scope, stat=stat, patch=patch, columns=_columns(),
-                   colour=_colour()))
+                   colour=in_colour()))
 
 
 def sides(engine: Engine, a: str | None, b: str | None) -> tuple[SnapshotView, SnapshotView]:
@@ -112,24 +112,16 @@ def _other_differences(old: SnapshotView, new: SnapshotView) -> bytes:
     return b"".join(line + b"\n" for line in lines)
 
 
-def _colour() -> bool:
-    return _is_terminal() and not os.environ.get("NO_COLOR")
-
-
 def _columns() -> int:
     """As git does: the terminal's width, or 80."""
-    return shutil.get_terminal_size().columns if _is_terminal() else 80
-
-
-def _is_terminal() -> bool:
-    return sys.stdout is not None and sys.stdout.isatty()
+    return shutil.get_terminal_size().columns if on_terminal() else 80
 
 
 def _page(out: bytes) -> None:
     """Through the user's pager on a terminal, as git does."""
     if not out:
         return
-    if not _is_terminal():
+    if not on_terminal():
         click.echo(out, nl=False)
         return
     import subprocess

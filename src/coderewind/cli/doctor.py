@@ -6,7 +6,7 @@ import click
 
 from coderewind.agents import connect
 from coderewind.agents.connect import Health
-from coderewind.cli.app import App, age, command, plural
+from coderewind.cli.app import App, age, command, painted, plural
 from coderewind.cli.ending import Unwell, printable
 from coderewind.engine import health
 from coderewind.model.paths import to_text
@@ -45,7 +45,7 @@ def doctor(app: App, *, repair: bool) -> None:
         for line in found.mended:
             click.echo(f"  mended: {printable(line)}")
         for line in found.problems:
-            click.echo(click.style("  problem: ", fg="red") + printable(line))
+            click.echo(painted("  problem: ", "red") + printable(line))
         _show_agents(agents)
         if not found.problems and not unwell:
             click.echo("all is well")
@@ -70,4 +70,4 @@ def _show_agents(agents: list[Health]) -> None:
                    f"last heard: {heard if agent.event else 'no event yet'}")
         click.echo(f"{agent.found.words}: {printable(how)}")
         for problem in agent.problems:
-            click.echo(click.style("  problem: ", fg="red") + printable(problem))
+            click.echo(painted("  problem: ", "red") + printable(problem))

@@ -1,7 +1,7 @@
-"""`rewind save` without click: agents and scripts call it at every step, and loading click takes as
-long as all the rest of it (benchmarks/speed.py).
+"""`rewind save` and `rewind list` without click: agents, scripts and people call them all the time,
+and loading click takes as long as all the rest (benchmarks/speed.py).
 
-Only the plain forms are known here. What is not plainly a save, or wrong, goes the usual way.
+Only the plain forms are known here. What is more than that, or wrong, goes the usual way.
 """
 
 from __future__ import annotations
@@ -10,62 +10,71 @@ import os
 
 from coderewind.cli.app import App
 from coderewind.cli.ending import ending
-from coderewind.cli.saving import save_now
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
-def save_quickly(argv: list[str]) -> int | None:
-    """Run `rewind save`; the exit code, or None where the parser must have a look."""
-    words = Words.of(argv)
-    if words is None or "_REWIND_COMPLETE" in os.environ:
+def run_quickly(argv: list[str]) -> int | None:
+    """Run a plain command; its exit code, or None where the parser must have a look."""
+    if "_REWIND_COMPLETE" in os.environ:
+        return None
+    directory = None
+    words = list(argv)
+    if words[:1] == ["-C"] and len(words) > 2:
+        directory = words[1]
+        words = words[2:]
+    as_json = "--json" in words
+    work = _READERS[words[0]](words[1:]) if words and words[0] in _READERS else None
+    if work is None:
         return None
 
-    def work() -> int:
-        app = App(words.directory, as_json=words.as_json)
+    def run() -> int:
+        app = App(directory, as_json=as_json)
         try:
-            save_now(app, words.label)
+            work(app)
         finally:
             app.end_progress()
         return 0
 
-    return ending(work, as_json=words.as_json)
+    return ending(run, as_json=as_json)
 
 
-class Words:
-    """`[-C DIR] save [DESCRIPTION | --message TEXT] [--json]`, taken apart."""
+def _save(words: list[str]) -> Callable[[App], None] | None:
+    label = save_label(words)
+    if label is None:
+        return None
+    from coderewind.cli.saving import save_now
 
-    __slots__ = ("as_json", "directory", "label")
+    return lambda app: save_now(app, label)
 
-    def __init__(self) -> None:
-        self.as_json = False
-        self.directory: str | None = None
-        self.label = ""
 
-    @classmethod
-    def of(cls, argv: list[str]) -> Words | None:
-        """None when something else was meant, or nothing that makes sense."""
-        found = cls()
-        rest = list(argv)
-        if rest[:1] == ["-C"] and len(rest) > 2:
-            found.directory = rest[1]
-            rest = rest[2:]
-        if rest[:1] != ["save"]:
+def _list(words: list[str]) -> Callable[[App], None] | None:
+    if not set(words) <= {"--json", "--all"}:
+        return None
+    from coderewind.cli.listing import list_now
+
+    return lambda app: list_now(app, everything="--all" in words, limit=None)
+
+
+_READERS = {"save": _save, "list": _list}
+
+
+def save_label(words: list[str]) -> str | None:
+    """The label in `[DESCRIPTION | --message TEXT] [--json]`; None if something else is there."""
+    labels = []
+    rest = iter(words)
+    for word in rest:
+        if word in ("-m", "--message"):
+            text = next(rest, "--json")
+            if text == "--json":
+                return None
+            labels.append(text)
+        elif word.startswith("--message="):
+            labels.append(word.removeprefix("--message="))
+        elif not word.startswith("-"):
+            labels.append(word)
+        elif word != "--json":
             return None
-        named = False
-        position = 1
-        while position < len(rest):
-            word = rest[position]
-            if word == "--json":
-                found.as_json = True
-            elif named:
-                return None
-            elif word in ("-m", "--message") and position + 1 < len(rest):
-                position += 1
-                found.label, named = rest[position], True
-            elif word.startswith("--message="):
-                found.label, named = word.removeprefix("--message="), True
-            elif word.startswith("-"):
-                return None
-            else:
-                found.label, named = word, True
-            position += 1
-        return found
+    return labels[0] if len(labels) == 1 else None if labels else ""

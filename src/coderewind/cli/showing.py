@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
-
-import click
-
-from coderewind.agents.rewind_hook import Point
-from coderewind.cli.app import age, plural
+from coderewind.cli.app import age, on_terminal, painted, plural
 from coderewind.cli.ending import printable
 from coderewind.model.coverage import LeftOut
 from coderewind.model.paths import to_text
 from coderewind.model.plan import Plan
 from coderewind.model.records import Checkpoint
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from coderewind.agents.rewind_hook import Point
+
 _MARKS = {"prompt": "▸", "after": "◆", "batch": "◆", "tool": "·", "before": "·", "save": "●",
           "restore": "↩", "settle": "~", "start": "○", "end": "○", "stop": "◆", "compact": "≈"}
 _COLOURS = {"create": "green", "change": "yellow", "delete": "red", "delete folder": "red",
             "create folder": "green", "create pipe": "green", "change mode": "yellow"}
 _LIMIT = 40
-_LABEL = 60
+_LABEL = 100
+_POINT = 60
 _SHORTEST = 16
 _HEADS = ("here", "number", "age", "mark", "kind", "label", "files", "agent", "place")
 _GAPS = (" ", "  ", "  ", " ", "  ", "  ", "  ", "  ", "")  # after each column that is there
@@ -37,19 +36,21 @@ def checkpoint_lines(checkpoints: list[Checkpoint]) -> None:
     widths = [max((width(row[i]) for row in rows), default=0) for i in range(len(_HEADS))]
     gaps = [gap if size and any(widths[i + 1 :]) else ""
             for i, (gap, size) in enumerate(zip(_GAPS, widths, strict=True))]
-    if sys.stdout is not None and sys.stdout.isatty():
+    if on_terminal():
+        import shutil
+
         others = sum(widths) - widths[_AT_LABEL] + len("".join(gaps))
         room = shutil.get_terminal_size().columns - others
         widths[_AT_LABEL] = max(_SHORTEST, min(widths[_AT_LABEL], room))
     for cp, row in zip(checkpoints, rows, strict=True):
         cells = [pad(text, size, right=head in _RIGHT)
                  for head, text, size in zip(_HEADS, row, widths, strict=True)]
-        cells[0] = click.style(cells[0], fg="green", bold=True)
-        cells[1] = click.style(cells[1], fg="cyan")
+        cells[0] = painted(cells[0], "green", bold=True)
+        cells[1] = painted(cells[1], "cyan")
         if "destructive" in cp.flags:
-            cells[_AT_LABEL] = cells[_AT_LABEL].replace("⚠", click.style("⚠", fg="red"), 1)
+            cells[_AT_LABEL] = cells[_AT_LABEL].replace("⚠", painted("⚠", "red"), 1)
         line = "".join(cell + gap for cell, gap in zip(cells, gaps, strict=True))
-        click.echo(line.rstrip())
+        print(line.rstrip())
 
 
 def _cells(cp: Checkpoint) -> tuple[str, ...]:
@@ -69,8 +70,8 @@ def point_lines(points: list[Point]) -> None:
         words = "before " if point.is_prompt else f"{point.label} to "
         words += '"' + printable(" ".join(point.prompt.split())) + '"'
         when = printable(point.time[:16].replace("T", " "))
-        commit = click.style(point.commit[:8], fg="cyan")
-        click.echo(f"  {commit}  {when}  ◇ {pad(words, _LABEL)}  {printable(point.entry)}")
+        commit = painted(point.commit[:8], "cyan")
+        print(f"  {commit}  {when}  ◇ {pad(words, _POINT)}  {printable(point.entry)}")
 
 
 def describe(cp: Checkpoint) -> str:
@@ -100,26 +101,26 @@ def pad(text: str, size: int, *, right: bool = False) -> str:
 
 def coverage_lines(left_out: list[LeftOut], *, limit: int = _LIMIT) -> None:
     for item in left_out[:limit]:
-        click.echo(f"    {printable(to_text(item.path))}  ({item.reason})")
+        print(f"    {printable(to_text(item.path))}  ({item.reason})")
     if len(left_out) > limit:
-        click.echo(f"    … and {len(left_out) - limit} more (--json lists all)")
+        print(f"    … and {len(left_out) - limit} more (--json lists all)")
 
 
 def plan_lines(plan: Plan, *, limit: int = _LIMIT) -> None:
     """What a restore would do."""
     for warning in plan.warnings:
-        click.echo(click.style("  ! ", fg="yellow") + printable(warning))
+        print(painted("  ! ", "yellow") + printable(warning))
     for step in plan.steps[:limit]:
-        word = click.style(step.word.rjust(13), fg=_COLOURS.get(step.word))
-        click.echo(f"{word}  {printable(to_text(step.path))}")
+        word = painted(step.word.rjust(13), _COLOURS.get(step.word))
+        print(f"{word}  {printable(to_text(step.path))}")
     if len(plan.steps) > limit:
-        click.echo(f"{'':13}  … and {len(plan.steps) - limit} more")
+        print(f"{'':13}  … and {len(plan.steps) - limit} more")
     for kept in plan.kept[:limit]:
-        click.echo(f"{'keep'.rjust(13)}  {printable(to_text(kept.path))}: {kept.why}")
+        print(f"{'keep'.rjust(13)}  {printable(to_text(kept.path))}: {kept.why}")
     if len(plan.kept) > limit:
-        click.echo(f"{'keep'.rjust(13)}  … and {len(plan.kept) - limit} more")
+        print(f"{'keep'.rjust(13)}  … and {len(plan.kept) - limit} more")
     for kept in plan.blocked[:limit]:
-        word = click.style("blocked".rjust(13), fg="red", bold=True)
-        click.echo(f"{word}  {printable(to_text(kept.path))}: {kept.why}")
+        word = painted("blocked".rjust(13), "red", bold=True)
+        print(f"{word}  {printable(to_text(kept.path))}: {kept.why}")
     if plan.is_empty and not plan.blocked:
-        click.echo("  nothing to change: the files are already like that")
+        print("  nothing to change: the files are already like that")

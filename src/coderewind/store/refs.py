@@ -11,6 +11,7 @@ import os
 from coderewind.store.git import Git
 from coderewind.store.workspace import Workspace, read_file
 
+PI_REWIND_STORE = "refs/pi-rewind/store"  # keeps the points of pi-rewind-hook alive
 _MOST = 500
 _DEEPEST = 12
 

@@ -71,6 +71,10 @@ class FakeModel:
         """How many requests that offered tools came so far."""
         return sum(1 for body in self.requests if body.get("tools"))
 
+    def answer(self, body: Json) -> list[Json]:
+        """The steps that answer a request."""
+        return answer(body)
+
     def close(self) -> None:
         self._server.shutdown()
         self._server.server_close()
@@ -99,7 +103,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._reply({"input_tokens": len(raw) // 4})
             return
         self.fake.requests.append(body)
-        steps = answer(body)
+        steps = self.fake.answer(body)
         if any(self._fails(step) for step in steps):
             self._reply({"type": "error", "error": {"type": "api_error", "message": "no"}}, 500)
             return

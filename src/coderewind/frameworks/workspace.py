@@ -34,6 +34,11 @@ class Workspace:
         self._rewind = _opened(folder)
         self.gate = gate or self._users_gate()
 
+    @property
+    def root(self) -> str | None:
+        """The folder, if there is one."""
+        return self._rewind.root if self._rewind else None
+
     def rewinder(self, how: Messages[M]) -> ContextRewind[M]:
         """The state of one conversation in this folder."""
         return ContextRewind(how, files=self if self._rewind else None, gate=self.gate)

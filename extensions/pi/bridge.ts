@@ -40,6 +40,11 @@ export class Bridge {
     return this.child !== undefined;
   }
 
+  /** Whether the child waits for an answer: a dialog is open. */
+  get asking(): boolean {
+    return this.asked > 0;
+  }
+
   start(cwd: string): void {
     const [program = "rewind", ...rest] = this.command;
     const child = spawn(program, rest, { cwd, stdio: ["pipe", "pipe", "ignore"] });

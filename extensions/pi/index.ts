@@ -11,6 +11,7 @@ const SILENCE = Number(process.env.REWIND_BRIDGE_SILENCE_MS) || 60_000;
 const LONGEST_TEXT = 20_000; // characters of one argument of a tool call
 const MOST_FAILURES = 3; // in a row, after which the session goes on without
 const ESCAPES = ["\x1b", "\x1b[27u", "\x1b[27;1u", "\x1b[27;1:1u"]; // with and without kitty's protocol
+const BOTH_ESCAPES = "\x1b\x1b"; // pressed so fast that they came together
 const ESCAPES_WITHIN = 500;
 
 type Context = ExtensionContext & Partial<ExtensionCommandContext>;
@@ -85,9 +86,10 @@ export default function rewind(pi: ExtensionAPI): void {
     stopKeys?.();
     stopKeys = ctx.ui.onTerminalInput((data) => {
       const now = Date.now();
-      const twice = ESCAPES.includes(data) && now - before < ESCAPES_WITHIN;
-      before = ESCAPES.includes(data) && !twice ? now : 0;
-      if (!twice || !ctx.isIdle() || ctx.ui.getEditorText() !== "") return undefined;
+      const once = ESCAPES.includes(data) && !bridge.asking;
+      const twice = data === BOTH_ESCAPES || (once && now - before < ESCAPES_WITHIN);
+      before = once && !twice ? now : 0;
+      if (!twice || bridge.asking || !ctx.isIdle() || ctx.ui.getEditorText() !== "") return undefined;
       pi.sendUserMessage("/rewind", { expandPromptTemplates: true });
       return { consume: true };
     });

@@ -238,7 +238,7 @@ class DroidRoom(Room):
             json.dumps({"customModels": [model], **more}))
 
     def env(self) -> dict[str, str]:
-        env = super().env()
+        env = {**super().env(), "FACTORY_AIRGAP_ENABLED": "true"}  # it waits for servers otherwise
         env["PATH"] = f"{os.path.dirname(self.program)}:{env['PATH']}"
         return env
 

@@ -77,6 +77,8 @@ class Talk:
             return "back to just before the prompt"
         if at == places.AT_COMPACT:
             return "back to just before it was compacted"
+        if at == places.AT_ENTRY:
+            return "back to this very point"
         return "back to the end of this turn"
 
 

@@ -2,7 +2,7 @@
 // is made here but one: what happens when the bridge fails.
 import { readFileSync } from "node:fs";
 import type { ExtensionAPI, ExtensionCommandContext, ExtensionContext } from "@earendil-works/pi-coding-agent";
-import { Bridge, type Json, Refused } from "./bridge.ts";
+import { Bridge, Ended, type Json, Refused } from "./bridge.ts";
 import { BUS, brief, type Forwarded, hostOf, listen } from "./host.ts";
 
 const PROTOCOL = 1;
@@ -21,7 +21,7 @@ export default function rewind(pi: ExtensionAPI): void {
   let current: Context | undefined;
   let off = ""; // why nothing is done in this session
   let failures = 0;
-  let hadStarted = false;
+  let greeted = false; // it has answered once
   let greeting: Promise<void> | undefined;
   let waits = new Set<string>();
   let stopKeys: (() => void) | undefined;
@@ -129,13 +129,12 @@ export default function rewind(pi: ExtensionAPI): void {
     greeting = request("hello", facts, ctx).then(
       (answer) => {
         const said = answer as { off?: string; waits?: string[] };
+        greeted = true;
         waits = new Set(said.waits);
-        failures = 0;
         if (said.off) stop(ctx, said.off);
       },
       (error: Error) => {
-        if (error instanceof Refused) stop(ctx, error.message);
-        else if (++failures >= MOST_FAILURES || !hadStarted) stop(ctx, `rewind is not running: ${error.message}`);
+        if (error instanceof Refused || !greeted) stop(ctx, `no checkpoints: ${error.message}`);
       },
     );
     return true;
@@ -152,8 +151,11 @@ export default function rewind(pi: ExtensionAPI): void {
     contexts.set(id, ctx);
     try {
       const answer = await bridge.ask(method, params, id);
-      hadStarted = true;
+      if (method !== "hello") failures = 0;
       return answer;
+    } catch (error) {
+      if (!(error instanceof Refused) && ++failures >= MOST_FAILURES) stop(ctx, `rewind failed: ${(error as Error).message}`);
+      throw error;
     } finally {
       contexts.delete(id);
     }
@@ -167,15 +169,19 @@ export default function rewind(pi: ExtensionAPI): void {
       bridge.tell("event", params);
       return undefined;
     }
-    try {
-      return (await request("event", params, ctx)) ?? undefined;
-    } catch (error) {
-      if (off && !(error instanceof Refused)) return undefined;
-      if (how !== "closed") return undefined;
-      const why = error instanceof Error ? error.message : String(error);
-      if (ctx.hasUI) ctx.ui.notify(`rewind failed (${why}), so this was called off; /rewind shows where the files stand`, "error");
-      return { cancel: true };
+    for (const last of [how === "closed", true]) {
+      try {
+        if (!ensure(ctx, "respawn")) return undefined;
+        return (await request("event", params, ctx)) ?? undefined;
+      } catch (error) {
+        if (error instanceof Ended && !last) continue; // the next bridge is asked once more
+        if (how !== "closed" || !greeted) return undefined;
+        const why = error instanceof Error ? error.message : String(error);
+        if (ctx.hasUI) ctx.ui.notify(`rewind failed (${why}), so this was called off; /rewind shows where the files stand`, "error");
+        return { cancel: true };
+      }
     }
+    return undefined;
   }
 
   // ---- events and commands

@@ -5,9 +5,11 @@ A part registers what it handles (`register(bridge)`); bridge/parts.py lists the
 
 from __future__ import annotations
 
+import time
+
 from coderewind.bridge.agent import WARNING, Agent
 from coderewind.bridge.points import Points
-from coderewind.bridge.rpc import Connection
+from coderewind.bridge.rpc import Connection, Gone
 from coderewind.bridge.session import Session
 from coderewind.engine.engine import Engine
 from coderewind.errors import RewindError
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     ToolHandler = Callable[[str, Data], Data]
 
 PROTOCOL = 1
+_ALIVE_EVERY = 1.0  # seconds
 
 
 class Bridge:
@@ -45,6 +48,7 @@ class Bridge:
         self.known: set[str] = set()  # entries of the session
         self.navigating: Moved | None = None  # our own navigation: nothing is to be asked
         self.is_on = False
+        self._alive_at = 0.0
 
     def connect(self, connection: Connection) -> None:
         self.agent = Agent(connection)
@@ -138,7 +142,14 @@ class Bridge:
         return {"protocol": PROTOCOL, "version": __version__, "waits": waits}
 
     def _progress(self, _what: str, _count: int) -> None:
-        self.agent.alive()
+        """At work; a restore goes on when nobody is left to hear it."""
+        now = time.monotonic()
+        if now - self._alive_at > _ALIVE_EVERY:
+            self._alive_at = now
+            try:
+                self.agent.alive()
+            except Gone:
+                pass
 
     def _event(self, params: Data) -> Data | None:
         data = params.get("data")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coderewind.bridge import archiving, browser, fork, omp, tree, turns
+from coderewind.bridge import archiving, browser, fork, omp, sweeping, tree, turns
 
 PARTS = (turns.register, omp.register, archiving.register, fork.register, tree.register,
-         browser.register)
+         browser.register, sweeping.register)

@@ -49,6 +49,7 @@ class Bridge:
         self._said: set[str] = set()
         self.known: set[str] = set()  # entries of the session
         self.navigating: Moved | None = None  # our own navigation: nothing is to be asked
+        self.exploring = ""  # the goal of the agent's own checkpoint that is open
         self.is_on = False
         self._alive_at = 0.0
 
@@ -87,7 +88,8 @@ class Bridge:
         """The footer."""
         if not self.session.is_silent:
             points, snapshots = self.points.counts(self.known)
-            self.agent.set_status(f"◆ {points} points / {snapshots} snapshots")
+            exploring = f" · exploring: {self.exploring}" if self.exploring else ""
+            self.agent.set_status(f"◆ {points} points / {snapshots} snapshots{exploring}")
 
     # ---- for the connection
 
@@ -144,9 +146,10 @@ class Bridge:
             register(self)
         for problem in problems:
             self.say_once(problem)
+        # The first prompt waits for this, not for the first capture.
+        self.agent.ready(["before_agent_start", "turn_end"] if self._tools else [])
         self._emit("hello", {}, self.session.leaf)
-        waits = [name for name in ("turn_end",) if self._tools]
-        return {"protocol": PROTOCOL, "version": __version__, "waits": waits}
+        return {"protocol": PROTOCOL, "version": __version__}
 
     def _agents_own(self) -> object:
         """What the agent's settings say of Rewind; omp tells of none, they are in a file."""

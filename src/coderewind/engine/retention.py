@@ -12,6 +12,7 @@ import time
 from coderewind.engine.engine import Engine
 from coderewind.engine.health import disk_usage
 from coderewind.engine.settings import Settings
+from coderewind.ledger.chain import new_id
 from coderewind.ledger.rewrite import relink
 from coderewind.model import records as ops
 from coderewind.model.records import Checkpoint, Record
@@ -167,7 +168,7 @@ def _rewrite(engine: Engine, timeline: Timeline, doomed: set[str], now_ns: int) 
                if _stays(record, known, doomed, sessions)]
     last = timeline.records[-1]
     facts: dict[str, object] = {
-        "id": "c" + os.urandom(8).hex(),
+        "id": new_id(),
         "op": ops.PRUNE,
         "time": now_ns // 1_000_000,
         "dropped": len(doomed),

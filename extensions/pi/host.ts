@@ -2,11 +2,12 @@
 import type { ExtensionAPI, SessionEntry } from "@earendil-works/pi-coding-agent";
 
 /**
- * How an event is handed on. "tell": nobody waits. "ask": the agent waits, and goes on when the
+ * How an event is handed on. "tell": nobody waits. "wait": as "ask" when the bridge says at the
+ * start that it has something to say here, else "tell". "ask": the agent waits, and goes on when the
  * bridge fails. "closed": the agent waits, and what it was about to do is called off when the
  * bridge fails, because files may be half restored.
  */
-export type How = "tell" | "ask" | "closed";
+export type How = "tell" | "wait" | "ask" | "closed";
 
 export interface Forwarded {
   how: How;
@@ -15,6 +16,7 @@ export interface Forwarded {
 }
 
 const COMMON: Record<string, Forwarded> = {
+  before_agent_start: { how: "wait", fields: [] },
   context: { how: "tell", fields: [] },
   tool_call: { how: "ask", fields: ["toolCallId", "toolName", "input"] },
   tool_result: { how: "tell", fields: ["toolCallId", "toolName", "isError"] },
@@ -30,7 +32,7 @@ const COMMON: Record<string, Forwarded> = {
 
 const PI: Record<string, Forwarded> = {
   ...COMMON,
-  turn_end: { how: "ask", fields: ["turnIndex", "messageEntryId", "toolResultEntryIds", "outcome"] },
+  turn_end: { how: "wait", fields: ["turnIndex", "messageEntryId", "toolResultEntryIds", "outcome"] },
   session_before_fork: { how: "closed", fields: ["entryId", "position"] },
   agent_settled: { how: "ask", fields: ["aborted"] },
 };

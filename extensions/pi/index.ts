@@ -25,6 +25,8 @@ export default function rewind(pi: ExtensionAPI): void {
   let greeted = false; // it has answered once
   let greeting: Promise<void> | undefined;
   let waits = new Set<string>();
+  let ready: Promise<void> | undefined; // tools and the like are registered
+  let isReady: (() => void) | undefined;
   let stopKeys: (() => void) | undefined;
 
   const bridge = new Bridge(command(), SILENCE, (method, args, call) => {
@@ -56,10 +58,15 @@ export default function rewind(pi: ExtensionAPI): void {
     "agent.sendMessage": (_, [message, options]) => pi.sendMessage(message as never, options as never),
     "agent.setActiveTools": (_, [names]) => pi.setActiveTools(names as string[]),
     "agent.registerTool": (_, [tool]) => registerTool(tool as Json),
+    "agent.registerCommand": (_, [name, description]) => registerCommand(String(name), String(description)),
     "command.navigateTree": (ctx, [id, options]) => ctx.navigateTree?.(String(id), (options ?? {}) as Json),
     "command.fork": (ctx, [id, options]) => ctx.fork?.(String(id), (options ?? {}) as Json),
     "command.reload": (ctx) => ctx.reload?.(),
     "keys.listen": (ctx) => listenToKeys(ctx),
+    ready: (_, [names]) => {
+      waits = new Set(names as string[]);
+      isReady?.();
+    },
     alive: () => undefined,
   };
 
@@ -78,6 +85,20 @@ export default function rewind(pi: ExtensionAPI): void {
     const execute = async (id: string, params: unknown, _signal: unknown, _update: unknown, ctx: Context) =>
       (await request("tool", { name: tool.name, id, params }, ctx)) as never;
     pi.registerTool({ ...tool, execute } as never);
+  }
+
+  function registerCommand(name: string, description: string): void {
+    pi.registerCommand(name, {
+      description,
+      handler: async (args, ctx) => {
+        if (!ensure(ctx, "respawn")) return ctx.ui.notify(off, "warning");
+        try {
+          await request("command", { name, args }, ctx);
+        } catch (error) {
+          ctx.ui.notify(`rewind: ${error instanceof Error ? error.message : error}`, "error");
+        }
+      },
+    });
   }
 
   /** Esc twice on an empty line, where Pi itself does nothing with it. */
@@ -128,17 +149,19 @@ export default function rewind(pi: ExtensionAPI): void {
       settings: settings(),
     };
     bridge.start(ctx.cwd);
+    ready = new Promise((resolve) => {
+      isReady = resolve;
+    });
     greeting = request("hello", facts, ctx).then(
       (answer) => {
-        const said = answer as { off?: string; waits?: string[] };
+        const said = answer as { off?: string };
         greeted = true;
-        waits = new Set(said.waits);
         if (said.off) stop(ctx, said.off);
       },
       (error: Error) => {
         if (error instanceof Refused || !greeted) stop(ctx, `no checkpoints: ${error.message}`);
       },
-    );
+    ).finally(isReady);
     return true;
   }
 
@@ -165,9 +188,10 @@ export default function rewind(pi: ExtensionAPI): void {
 
   async function forward(name: string, event: object, ctx: Context, { how, fields, as }: Forwarded): Promise<unknown> {
     if (!ensure(ctx, "respawn")) return undefined;
+    if (how === "wait") await ready;
     const data = Object.fromEntries(fields.map((field) => [field.replace(/.*\./, ""), pick(event, field)]));
     const params = { name: as ?? name, data, leaf: ctx.sessionManager.getLeafId() };
-    if (how === "tell" || (name === "turn_end" && !waits.has(name))) {
+    if (how === "tell" || (how === "wait" && !waits.has(name))) {
       bridge.tell("event", params);
       return undefined;
     }
@@ -230,22 +254,8 @@ export default function rewind(pi: ExtensionAPI): void {
     });
   }
 
-  for (const [name, description] of [
-    ["rewind", "Go back: restore files, conversation or both to a checkpoint"],
-    ["checkpoint", "Make a checkpoint now, with a label if you give one"],
-  ] as const) {
-    pi.registerCommand(name, {
-      description,
-      handler: async (args, ctx) => {
-        if (!ensure(ctx, "respawn")) return ctx.ui.notify(off, "warning");
-        try {
-          await request("command", { name, args }, ctx);
-        } catch (error) {
-          ctx.ui.notify(`rewind: ${error instanceof Error ? error.message : error}`, "error");
-        }
-      },
-    });
-  }
+  registerCommand("rewind", "Go back: restore files, conversation or both to a checkpoint");
+  registerCommand("checkpoint", "Make a checkpoint now, with a label if you give one");
 }
 
 /** The command of `rewind init`: this machine's interpreter, beside this file. */

@@ -34,7 +34,7 @@ def script(*steps: Json | list[Json]) -> str:
                               lambda m: m[1] + m[2].replace(" ", "\\u0020"), text)
 
 
-def call(name: str, **given: Any) -> Json:
+def call(name: str, /, **given: Any) -> Json:
     return {"tool": name, "input": given}
 
 

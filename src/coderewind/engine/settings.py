@@ -31,6 +31,7 @@ class Key:
         self.choices = choices
 
 
+_SOURCES = ("default", "global", "project", "environment")  # weakest first
 _TYPED = ""  # where a value comes from that is not in a file
 
 TIERS = ("minimal", "balanced", "aggressive", "exact")
@@ -41,7 +42,7 @@ KEYS: dict[str, Key] = {
     "antiSpam.minIntervalSeconds": Key(int, 30, "how soon is too soon"),
     "significance.enabled": Key(bool, False, "leave out checkpoints before small edits"),
     "significance.minChangeSize": Key(int, 50, "smallest edit, in characters, that counts"),
-    "retention.maxSnapshots": Key(int, 0, "keep at most this many checkpoints (0: all)"),
+    "retention.maxSnapshots": Key(int, 0, "keep at most this many different states (0: all)"),
     "retention.maxAgeDays": Key(int, 0, "keep checkpoints for this many days (0: for ever)"),
     "retention.maxBytes": Key(int, 0, "keep the store below this size (0: no limit)"),
     "retention.maxPerSession": Key(int, 0, "keep at most this many of one session (0: all)"),
@@ -103,6 +104,30 @@ class Settings:
                 for key, (value, source) in self._values.items()}
 
 
+AGENTS_OWN = ("silentCheckpoints", "retention.maxSnapshots", "retention.maxAgeDays",
+              "retention.maxPerSession", "retention.pinLabeledEntries", "retention.scanMode",
+              "retention.startupBudgetMs")
+
+
+def with_agents(base: Settings, own: object, source: str) -> tuple[Settings, list[str]]:
+    """The settings in force inside an agent that has some of ours in its own (`rewind`), and what
+    is wrong with these: a wrong value is left out, because the agent's file is not ours to refuse.
+    """
+    values = {key: (base.get(key), base.source(key)) for key in KEYS}
+    problems = []
+    for key in AGENTS_OWN:
+        section: object = own
+        for word in key.split("."):
+            section = section.get(word) if isinstance(section, dict) else None
+        if section is None:
+            continue
+        try:
+            values[key] = (_checked(key, section, f"{source}: rewind"), source)
+        except RewindError as error:
+            problems.append(error.message)
+    return Settings(values), problems
+
+
 def load(store: Store | None) -> Settings:
     """The settings of a worktree.
 
@@ -137,24 +162,42 @@ def files(store: Store | None) -> dict[str, bytes]:
     return found
 
 
+def is_stronger(source: str, other: str) -> bool:
+    """Whether a value of one source outranks that of another."""
+    return _SOURCES.index(source) > _SOURCES.index(other)
+
+
 def read(path: bytes) -> dict[str, object]:
-    """One file's settings under their dotted names."""
+    """One file's settings under their dotted names.
+
+    Raises:
+        RewindError: the first thing that is wrong with it.
+    """
+    found, problems = examine(path)
+    if problems:
+        raise problems[0]
+    return found
+
+
+def examine(path: bytes) -> tuple[dict[str, object], list[RewindError]]:
+    """One file's settings under their dotted names, and all that is wrong with it."""
     name = os.fsdecode(path)
+    found: dict[str, object] = {}
+    problems: list[RewindError] = []
     try:
         with open(path, "rb") as file:
             data = json.loads(file.read())
     except FileNotFoundError:
-        return {}
+        return found, problems
     except OSError as error:
-        raise RewindError(f"{name} cannot be read: {error.strerror}") from error
+        return found, [RewindError(f"{name} cannot be read: {error.strerror}")]
     except (ValueError, RecursionError) as error:
-        raise RewindError(f"{name} is not valid JSON: {error}",
-                          hint="mend it, or delete it for the defaults") from error
+        return found, [RewindError(f"{name} is not valid JSON: {error}",
+                                   hint="mend it, or delete it for the defaults")]
     if not isinstance(data, dict):
-        raise RewindError(f"{name} must hold one JSON object")
-    found: dict[str, object] = {}
-    _flatten(data, "", found, name)
-    return found
+        return found, [RewindError(f"{name} must hold one JSON object")]
+    _flatten(data, "", found, problems, name)
+    return found, problems
 
 
 def write(path: bytes, key: str, value: object) -> None:
@@ -237,17 +280,26 @@ def schema() -> dict[str, object]:
     }
 
 
-def _flatten(data: dict[str, object], prefix: str, found: dict[str, object], name: str) -> None:
+def _flatten(
+    data: dict[str, object],
+    prefix: str,
+    found: dict[str, object],
+    problems: list[RewindError],
+    name: str,
+) -> None:
     for key, value in data.items():
         full = prefix + key
         if full == "$schema":
             continue
-        if full in KEYS:
-            found[full] = _checked(full, value, name)
-        elif isinstance(value, dict) and any(known.startswith(full + ".") for known in KEYS):
-            _flatten(value, full + ".", found, name)
-        else:
-            _spec(full, name)
+        try:
+            if full in KEYS:
+                found[full] = _checked(full, value, name)
+            elif isinstance(value, dict) and any(known.startswith(full + ".") for known in KEYS):
+                _flatten(value, full + ".", found, problems, name)
+            else:
+                _spec(full, name)
+        except RewindError as error:
+            problems.append(error)
 
 
 def _spec(key: str, where: str) -> Key:

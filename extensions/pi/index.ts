@@ -131,7 +131,7 @@ export default function rewind(pi: ExtensionAPI): void {
   /** Start the bridge if need be; false when the session goes on without. */
   function ensure(ctx: Context, reason: string, previous?: string): boolean {
     current = ctx;
-    if (off || bridge.running) return !off;
+    if (off || (bridge.running && greeting)) return !off;
     const manager = ctx.sessionManager;
     const facts = {
       protocol: PROTOCOL,
@@ -148,7 +148,7 @@ export default function rewind(pi: ExtensionAPI): void {
       previousSessionFile: previous,
       settings: settings(),
     };
-    bridge.start(ctx.cwd);
+    if (!bridge.running) bridge.start();
     ready = new Promise((resolve) => {
       isReady = resolve;
     });
@@ -213,7 +213,7 @@ export default function rewind(pi: ExtensionAPI): void {
   // ---- events and commands
 
   pi.on("session_start", async (event, ctx) => {
-    if (!bridge.running) { // over RPC it is announced twice
+    if (!bridge.running || !greeting) { // over RPC it is announced twice
       off = "";
       failures = 0;
       ensure(ctx, event.reason, event.previousSessionFile);
@@ -256,6 +256,7 @@ export default function rewind(pi: ExtensionAPI): void {
 
   registerCommand("rewind", "Go back: restore files, conversation or both to a checkpoint");
   registerCommand("checkpoint", "Make a checkpoint now, with a label if you give one");
+  bridge.start(); // it gets ready while the agent does
 }
 
 /** The command of `rewind init`: this machine's interpreter, beside this file. */

@@ -40,6 +40,7 @@ class Bridge:
     engine: Engine
     points: Points
     settings: Settings
+    when_idle: Callable[[str, Callable[[], None]], None]  # for what can wait
 
     def __init__(self) -> None:
         self._events: dict[str, list[EventHandler]] = {}
@@ -55,6 +56,7 @@ class Bridge:
 
     def connect(self, connection: Connection) -> None:
         self.agent = Agent(connection)
+        self.when_idle = connection.when_idle
 
     # ---- for the parts
 

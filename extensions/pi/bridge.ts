@@ -16,6 +16,9 @@ interface Waiting {
 /** What the child answered, when that is an error of its own and not one of the connection. */
 export class Refused extends Error {}
 
+/** The child has ended by itself, or was killed by somebody else. */
+export class Ended extends Error {}
+
 export class Bridge {
   private readonly command: string[];
   private readonly silence: number;
@@ -43,8 +46,8 @@ export class Bridge {
     this.child = child;
     this.rest = "";
     this.asked = 0;
-    child.on("error", (error) => this.lost(child, error.message));
-    child.on("exit", (code, signal) => this.lost(child, `it ended (${signal ?? code})`));
+    child.on("error", (error) => this.lost(child, new Error(error.message)));
+    child.on("exit", (code, signal) => this.lost(child, new Ended(`it ended (${signal ?? code})`)));
     child.stdin.on("error", () => {});
     child.stdout.setEncoding("utf8").on("data", (text: string) => this.read(child, text));
   }
@@ -90,13 +93,13 @@ export class Bridge {
   private kill(why: string): void {
     const child = this.child;
     child?.kill("SIGKILL");
-    if (child) this.lost(child, why);
+    if (child) this.lost(child, new Error(why));
   }
 
-  private lost(child: ChildProcess, why: string): void {
+  private lost(child: ChildProcess, why: Error): void {
     if (this.child !== child) return;
     this.child = undefined;
-    for (const one of [...this.waiting.values()]) one.reject(new Error(why));
+    for (const one of [...this.waiting.values()]) one.reject(why);
   }
 
   private write(message: Json): void {

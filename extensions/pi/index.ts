@@ -2,7 +2,7 @@
 // is made here but one: what happens when the bridge fails.
 import { readFileSync } from "node:fs";
 import type { ExtensionAPI, ExtensionCommandContext, ExtensionContext } from "@earendil-works/pi-coding-agent";
-import { Bridge, type Json, Refused } from "./bridge.ts";
+import { Bridge, Ended, type Json, Refused } from "./bridge.ts";
 import { BUS, brief, type Forwarded, hostOf, listen } from "./host.ts";
 
 const PROTOCOL = 1;
@@ -21,9 +21,11 @@ export default function rewind(pi: ExtensionAPI): void {
   let current: Context | undefined;
   let off = ""; // why nothing is done in this session
   let failures = 0;
-  let hadStarted = false;
+  let greeted = false; // it has answered once
   let greeting: Promise<void> | undefined;
   let waits = new Set<string>();
+  let ready: Promise<void> | undefined; // tools and the like are registered
+  let isReady: (() => void) | undefined;
   let stopKeys: (() => void) | undefined;
 
   const bridge = new Bridge(command(), SILENCE, (method, args, call) => {
@@ -55,10 +57,15 @@ export default function rewind(pi: ExtensionAPI): void {
     "agent.sendMessage": (_, [message, options]) => pi.sendMessage(message as never, options as never),
     "agent.setActiveTools": (_, [names]) => pi.setActiveTools(names as string[]),
     "agent.registerTool": (_, [tool]) => registerTool(tool as Json),
+    "agent.registerCommand": (_, [name, description]) => registerCommand(String(name), String(description)),
     "command.navigateTree": (ctx, [id, options]) => ctx.navigateTree?.(String(id), (options ?? {}) as Json),
     "command.fork": (ctx, [id, options]) => ctx.fork?.(String(id), (options ?? {}) as Json),
     "command.reload": (ctx) => ctx.reload?.(),
     "keys.listen": (ctx) => listenToKeys(ctx),
+    ready: (_, [names]) => {
+      waits = new Set(names as string[]);
+      isReady?.();
+    },
     alive: () => undefined,
   };
 
@@ -77,6 +84,20 @@ export default function rewind(pi: ExtensionAPI): void {
     const execute = async (id: string, params: unknown, _signal: unknown, _update: unknown, ctx: Context) =>
       (await request("tool", { name: tool.name, id, params }, ctx)) as never;
     pi.registerTool({ ...tool, execute } as never);
+  }
+
+  function registerCommand(name: string, description: string): void {
+    pi.registerCommand(name, {
+      description,
+      handler: async (args, ctx) => {
+        if (!ensure(ctx, "respawn")) return ctx.ui.notify(off, "warning");
+        try {
+          await request("command", { name, args }, ctx);
+        } catch (error) {
+          ctx.ui.notify(`rewind: ${error instanceof Error ? error.message : error}`, "error");
+        }
+      },
+    });
   }
 
   /** Esc twice on an empty line, where Pi itself does nothing with it. */
@@ -126,18 +147,19 @@ export default function rewind(pi: ExtensionAPI): void {
       settings: settings(),
     };
     bridge.start(ctx.cwd);
+    ready = new Promise((resolve) => {
+      isReady = resolve;
+    });
     greeting = request("hello", facts, ctx).then(
       (answer) => {
-        const said = answer as { off?: string; waits?: string[] };
-        waits = new Set(said.waits);
-        failures = 0;
+        const said = answer as { off?: string };
+        greeted = true;
         if (said.off) stop(ctx, said.off);
       },
       (error: Error) => {
-        if (error instanceof Refused) stop(ctx, error.message);
-        else if (++failures >= MOST_FAILURES || !hadStarted) stop(ctx, `rewind is not running: ${error.message}`);
+        if (error instanceof Refused || !greeted) stop(ctx, `no checkpoints: ${error.message}`);
       },
-    );
+    ).finally(isReady);
     return true;
   }
 
@@ -152,30 +174,38 @@ export default function rewind(pi: ExtensionAPI): void {
     contexts.set(id, ctx);
     try {
       const answer = await bridge.ask(method, params, id);
-      hadStarted = true;
+      if (method !== "hello") failures = 0;
       return answer;
+    } catch (error) {
+      if (!(error instanceof Refused) && ++failures >= MOST_FAILURES) stop(ctx, `rewind failed: ${(error as Error).message}`);
+      throw error;
     } finally {
       contexts.delete(id);
     }
   }
 
-  async function forward(name: string, event: object, ctx: Context, { how, fields }: Forwarded): Promise<unknown> {
+  async function forward(name: string, event: object, ctx: Context, { how, fields, as }: Forwarded): Promise<unknown> {
     if (!ensure(ctx, "respawn")) return undefined;
+    if (how === "wait") await ready;
     const data = Object.fromEntries(fields.map((field) => [field.replace(/.*\./, ""), pick(event, field)]));
-    const params = { name, data, leaf: ctx.sessionManager.getLeafId() };
-    if (how === "tell" || (name === "turn_end" && !waits.has(name))) {
+    const params = { name: as ?? name, data, leaf: ctx.sessionManager.getLeafId() };
+    if (how === "tell" || (how === "wait" && !waits.has(name))) {
       bridge.tell("event", params);
       return undefined;
     }
-    try {
-      return (await request("event", params, ctx)) ?? undefined;
-    } catch (error) {
-      if (off && !(error instanceof Refused)) return undefined;
-      if (how !== "closed") return undefined;
-      const why = error instanceof Error ? error.message : String(error);
-      if (ctx.hasUI) ctx.ui.notify(`rewind failed (${why}), so this was called off; /rewind shows where the files stand`, "error");
-      return { cancel: true };
+    for (const last of [how === "closed", true]) {
+      try {
+        if (!ensure(ctx, "respawn")) return undefined;
+        return (await request("event", params, ctx)) ?? undefined;
+      } catch (error) {
+        if (error instanceof Ended && !last) continue; // the next bridge is asked once more
+        if (how !== "closed" || !greeted) return undefined;
+        const why = error instanceof Error ? error.message : String(error);
+        if (ctx.hasUI) ctx.ui.notify(`rewind failed (${why}), so this was called off; /rewind shows where the files stand`, "error");
+        return { cancel: true };
+      }
     }
+    return undefined;
   }
 
   // ---- events and commands
@@ -188,6 +218,17 @@ export default function rewind(pi: ExtensionAPI): void {
     }
     if (event.reason === "fork") await greeting; // what it takes over is in the session then
   });
+
+  for (const [name, reasonOf] of Object.entries(host.moves)) {
+    const handler = async (event: { reason?: string; previousSessionFile?: string }, ctx: Context) => {
+      bridge.stop();
+      off = "";
+      failures = 0;
+      ensure(ctx, reasonOf(event), event.previousSessionFile);
+      await greeting;
+    };
+    pi.on(name as never, handler as never);
+  }
 
   for (const [name, forwarded] of Object.entries(host.events)) {
     const handler = async (event: { entries?: unknown[] }, ctx: Context) => {
@@ -211,22 +252,8 @@ export default function rewind(pi: ExtensionAPI): void {
     });
   }
 
-  for (const [name, description] of [
-    ["rewind", "Go back: restore files, conversation or both to a checkpoint"],
-    ["checkpoint", "Make a checkpoint now, with a label if you give one"],
-  ] as const) {
-    pi.registerCommand(name, {
-      description,
-      handler: async (args, ctx) => {
-        if (!ensure(ctx, "respawn")) return ctx.ui.notify(off, "warning");
-        try {
-          await request("command", { name, args }, ctx);
-        } catch (error) {
-          ctx.ui.notify(`rewind: ${error instanceof Error ? error.message : error}`, "error");
-        }
-      },
-    });
-  }
+  registerCommand("rewind", "Go back: restore files, conversation or both to a checkpoint");
+  registerCommand("checkpoint", "Make a checkpoint now, with a label if you give one");
 }
 
 /** The command of `rewind init`: this machine's interpreter, beside this file. */

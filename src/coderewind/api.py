@@ -14,6 +14,10 @@ from coderewind.model.records import Anchor, Checkpoint
 from coderewind.timeline.build import Timeline
 from coderewind.wiring import open_engine
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from coderewind.context.tools import Gate
+
 
 class Rewind:
     """One protected folder; a context manager that closes it.
@@ -76,6 +80,14 @@ class Rewind:
     def undo_restore(self) -> Outcome:
         """Reverse the last restore, undo or redo."""
         return self.engine.undo_restore()
+
+    def gate(self, *, subagent: bool = False) -> Gate:
+        """What the user's configuration lets an agent do with its context and these files."""
+        from coderewind.context.tools import Gate
+
+        values = settings.load(self.engine.store)
+        return Gate(enabled=values.flag("checkpoint.enabled"),
+                    may_restore=values.flag("agents.mayRestore"), subagent=subagent)
 
     def prune(self, keep: int | None = None) -> retention.Pruned:
         """Apply retention and compact the store."""

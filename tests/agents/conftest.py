@@ -16,7 +16,7 @@ ROOMS: dict[str, type[Room]] = {"claude": ClaudeRoom, "droid": DroidRoom, "pi": 
                                 "omp": ConnectedOmp}
 
 
-@pytest.fixture(params=["claude", "droid", "pi"])
+@pytest.fixture(params=["claude", "droid", "pi", "omp"])
 def room(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Room]:
     """Each agent in turn, connected."""
     made = ROOMS[request.param](tmp_path)

@@ -19,6 +19,7 @@ from .rooms import Room
 from .terminal import Terminal
 
 EXTENSION = str(Path(__file__).parents[2] / "extensions" / "pi" / "index.ts")
+NAV = (EXTENSION, str(Path(__file__).with_name("nav.ts")))
 # What the user does at a dialog: an option, words, True; None to leave it.
 Answer = Callable[[Json], "str | bool | None"]
 _ASKS = ("select", "confirm", "input", "editor")
@@ -139,10 +140,17 @@ class Pi:
 
     def call(self, kind: str, timeout: float = 60, **fields: Any) -> Json:
         """One RPC command; its response."""
+        return self.answer_to(self.send(kind, **fields), timeout)
+
+    def send(self, kind: str, **fields: Any) -> str:
+        """One RPC command that nobody waits for; the number of its response."""
         number = uuid.uuid4().hex[:8]
         self._send({"id": number, "type": kind, **fields})
+        return number
+
+    def answer_to(self, number: str, timeout: float = 60) -> Json:
         with self._news:
-            self._wait(kind, lambda: number in self._answers, timeout)
+            self._wait("answer", lambda: number in self._answers, timeout)
             return self._answers.get(number, {"success": False, "error": "Pi ended"})
 
     def prompt(self, words: str, *, wait: bool = True, **fields: Any) -> Json:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from .fake_model import Json, script, text
-from .pi import Pi, PiRoom
+from .pi import NAV, Pi, PiRoom
 
 pytestmark = pytest.mark.agent
 
@@ -265,3 +268,154 @@ def test_silent_checkpoints_show_nothing(pi_room: PiRoom) -> None:
         pi.call("fork", entryId=pi.entries("user")[0]["id"])
 
         assert [d for d in pi.dialogs if d["method"] != "select"] == []
+
+
+# ---- /tree
+
+
+def go(pi: Pi, entry: str, *how: str) -> str:
+    """Navigate; what Pi says of it."""
+    pi.prompt(" ".join(["/nav", entry, *how]))
+    return pi.shown("notify")[-1]
+
+
+def test_tree_restores_exactly_the_files_of_a_point(pi_room: PiRoom) -> None:
+    with pi_room.open(extensions=NAV) as pi:
+        trees = three_prompts(pi_room, pi)
+        users, answers = pi.entries("user"), pi.entries("assistant")
+        seen = []
+        for entry in (users[1], answers[1], users[0], answers[5]):
+            choose(pi, "Restore files to that point")
+            assert go(pi, entry["id"]) == "nav done"
+            seen.append(pi_room.tree())
+
+    assert seen == [trees[1], trees[1], trees[0], trees[3]]
+
+
+def test_tree_offers_what_the_seed_names(pi_room: PiRoom) -> None:
+    with pi_room.open(extensions=NAV) as pi:
+        three_prompts(pi_room, pi)
+        users, results = pi.entries("user"), pi.entries("toolResult")
+        dialogs = choose(pi, "Restore files to that point", "Keep", "Keep")
+        for entry in (users[2], users[1], results[0]):
+            go(pi, entry["id"])
+
+    keep, restore, undo = ("Keep current files", "Restore files to that point",
+                           "Undo last file rewind")
+    assert [d["options"] for d in dialogs] == [
+        [keep, restore], [keep, restore, undo], [keep, undo]]
+
+
+def test_tree_keeps_current_files_and_writes_down_what_they_are(pi_room: PiRoom) -> None:
+    with pi_room.open(extensions=NAV) as pi:
+        three_prompts(pi_room, pi)
+        (pi_room.folder / "mine").write_text("unsaved\n")
+        now = pi_room.tree()
+        user = pi.entries("user")[1]
+        choose(pi, "Keep current files")
+        go(pi, user["id"])
+        leaf = pi.entries()[-1]
+
+        assert pi_room.tree() == now
+        assert (leaf["id"], leaf["parentId"]) == (pi.leaf(), user["parentId"])
+        assert leaf["customType"] == "rewind-op" and leaf["data"]["current"] == 0
+        baseline = leaf["data"]["snapshots"][0]
+    found = [cp for cp in pi_room.checkpoints() if cp["snapshot"] == baseline]
+    (pi_room.folder / "mine").unlink()
+    pi_room.rewind("restore", found[0]["id"], "--yes", "--code-only")
+    assert pi_room.tree() == now
+
+
+def test_where_tree_went_is_where_the_session_goes_on(pi_room: PiRoom) -> None:
+    with pi_room.open(extensions=NAV) as pi:
+        three_prompts(pi_room, pi)
+        choose(pi, "Keep current files")
+        go(pi, pi.entries("user")[1]["id"])
+        leaf, file = pi.leaf(), pi.state()["sessionFile"]
+    with pi_room.open("--session", file) as pi:
+        assert pi.leaf() == leaf
+
+
+def test_tree_undoes_the_last_file_rewind_and_goes_there(pi_room: PiRoom) -> None:
+    with pi_room.open(extensions=NAV) as pi:
+        trees = three_prompts(pi_room, pi)
+        users, answers = pi.entries("user"), pi.entries("assistant")
+        choose(pi, "Restore files to that point")
+        go(pi, users[1]["id"])
+        choose(pi, "Undo last file rewind")
+
+        assert go(pi, answers[5]["id"]) == "nav done"
+
+        assert pi_room.tree() == trees[3]
+        assert pi.entries()[-1]["parentId"] == answers[5]["id"]
+
+
+def test_a_branch_summary_is_a_point(pi_room: PiRoom) -> None:
+    with pi_room.open(extensions=NAV) as pi:
+        trees = three_prompts(pi_room, pi)
+        choose(pi, "Restore files to that point")
+        go(pi, pi.entries("user")[1]["id"], "sum")
+        summary = pi.entries(kind="branch_summary")[0]["id"]
+        (pi_room.folder / "later").write_text("x\n")
+        pi.prompt("go on")
+        choose(pi, "Restore files to that point")
+        go(pi, summary)
+
+        assert pi_room.tree() == trees[1]
+
+
+def test_a_cancelled_tree_dialog_stays(pi_room: PiRoom) -> None:
+    with pi_room.open(extensions=NAV) as pi:
+        trees = three_prompts(pi_room, pi)
+        leaf = pi.leaf()
+        choose(pi)
+
+        assert go(pi, pi.entries("user")[0]["id"]) == "nav cancelled"
+        assert (pi_room.tree(), pi.leaf()) == (trees[3], leaf)
+
+
+# ---- what is asked, and what is not
+
+
+def test_a_point_of_another_branch_names_both(pi_room: PiRoom) -> None:
+    with pi_room.open(extensions=NAV) as pi:
+        trees = three_prompts(pi_room, pi)
+        pi_room.git("checkout", "-q", "-b", "elsewhere")
+        dialogs = choose(pi, "Restore all")
+        pi.call("fork", entryId=pi.entries("user")[1]["id"])
+
+        assert "branch main" in dialogs[0]["title"] and "elsewhere" in dialogs[0]["title"]
+        assert pi_room.tree() == trees[1]
+    assert pi_room.git("branch", "--show-current").strip() == "elsewhere"
+
+
+def test_an_extension_may_prefer_the_conversation_only(pi_room: PiRoom) -> None:
+    with pi_room.open(extensions=NAV) as pi:
+        trees = three_prompts(pi_room, pi)
+        dialogs = choose(pi, "Conversation only")
+        event = {"mode": "conversation-only", "source": "fork-from-first"}
+        pi.prompt("/emit rewind:fork-preference " + json.dumps(event))
+        pi.call("fork", entryId=pi.entries("user")[0]["id"])
+
+        assert dialogs == []
+        assert pi_room.tree() == trees[3] and pi.entries("user") == []
+
+
+def test_a_restore_that_cannot_be_done_forks_nothing(pi_room: PiRoom) -> None:
+    with pi_room.open() as pi:
+        pi.prompt("one " + script(pi_room.write("a.txt", "1\n"), text("done")))
+        file = pi.state()["sessionFile"]
+        store = Path(pi_room.json("status")["store"].replace("~", str(pi_room.home)))
+        for path in store.rglob("*.pack"):
+            path.unlink()
+        for path in store.rglob("*.idx"):
+            path.unlink()
+        choose(pi, "Restore all")
+        before = pi_room.tree()
+
+        answer = pi.call("fork", entryId=pi.entries("user")[0]["id"])
+
+        assert answer["data"]["cancelled"] is True
+        assert (pi_room.tree(), pi.state()["sessionFile"]) == (before, file)
+        assert any("nothing was forked" in words for words in pi.shown("notify"))
+

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import socket
 
 import click
 import pytest
@@ -162,3 +163,102 @@ def test_the_statistics_of_a_diff_fit_the_screen(plain: Box) -> None:
     assert code == 0, err
     assert max(map(len, out.splitlines())) <= 80
     assert os.path.basename(out.splitlines()[0].split("|")[0]).strip().endswith("name.txt")
+
+
+# ---- what did not go all the way
+
+
+def test_fewer_steps_than_asked_for_are_said(plain: Box) -> None:
+    plain.save()
+    plain.write("a.txt", "changed\n")
+
+    code, _, err = _said(plain, "undo", "5")
+
+    assert code == 0
+    assert "1 step of the 5" in err
+    assert plain.read("a.txt") == b"a\n"
+
+
+def test_an_undo_that_fails_at_its_second_step_says_so(plain: Box) -> None:
+    plain.write("place/file", "x").write("a.txt", "one\n").save()
+    plain.remove("place").write("a.txt", "two\n").save()
+    plain.write("a.txt", "three\n").save()
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(plain.path("place"))
+
+        code, _, err = _said(plain, "undo", "2")
+
+    assert code == 1
+    assert "place" in err
+    assert plain.read("a.txt") == b"two\n", "the first step was made"
+
+
+def test_an_age_before_the_first_checkpoint_names_the_first(plain: Box) -> None:
+    plain.save()
+
+    code, _, err = _said(plain, "show", "3 days ago")
+
+    assert code == 1
+    assert "the oldest is #1" in err
+
+
+def test_a_setting_that_a_stronger_one_hides_is_said(plain: Box) -> None:
+    plain.save()
+    _said(plain, "config", "retention.maxSnapshots", "20", "--project")
+
+    code, out, _ = _said(plain, "config", "retention.maxSnapshots", "10")
+
+    assert code == 0
+    assert "retention.maxSnapshots = 20  (project)" in out
+    assert "the project setting is stronger" in out
+
+
+def test_validate_names_every_problem(plain: Box) -> None:
+    os.makedirs(plain.store_home)
+    plain.write(f"{plain.store_home}/config.json",
+                '{"tier": 3, "bogus": {"a": 1}, "retention": {"maxSnapshots": "x"}}')
+
+    answer = plain.rewind("validate", ok=False)
+
+    assert answer.code == 1
+    assert len(answer["problems"]) == 3
+    for name in ("tier", "'bogus'", "retention.maxSnapshots"):
+        assert any(name in problem for problem in answer["problems"]), name
+
+
+# ---- completion
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["show", ""], {"1", "2"}),
+        (["restore", "2"], {"2"}),
+        (["restore", "good"], {"good state"}),
+        (["diff", "1", ""], {"1", "2"}),
+        (["un"], {"undo", "undo-restore", "unpin"}),
+        (["list", "--a"], {"--all"}),
+    ],
+)
+def test_a_shell_is_offered_commands_options_and_checkpoints(
+    plain: Box, words: list[str], offered: set[str]
+) -> None:
+    plain.save()
+    plain.write("a.txt", "changed\n").save("good state")
+    typed = ["rewind", "-C", plain.project, *words]
+
+    code, out, err = _said(plain, _REWIND_COMPLETE="fish_complete", COMP_WORDS=" ".join(typed),
+                           COMP_CWORD=typed[-1])
+
+    assert code == 0, err
+    found = {line.partition(",")[2].partition("\t")[0] for line in out.splitlines()}
+    assert offered <= found
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_both_names_of_the_command_are_completed(plain: Box, shell: str) -> None:
+    code, out, err = _said(plain, "completion", shell)
+
+    assert code == 0, err
+    assert "_REWIND_COMPLETE" in out
+    assert "coderewind" in out

@@ -77,6 +77,10 @@ class Agent:
         """Say that we are still at work."""
         self._connection.tell("alive")
 
+    def ready(self, waits: list[str]) -> None:
+        """Everything is registered; which of the events that may be waited for are."""
+        self._connection.tell("ready", waits)
+
     # ---- the session
 
     def leaf(self) -> str:
@@ -85,6 +89,12 @@ class Agent:
     def entry(self, id_: str) -> Entry | None:
         row = self._ask("session.entry", id_)
         return Entry(row) if isinstance(row, dict) else None
+
+    def message(self, id_: str) -> dict[str, object]:
+        """The whole message of an entry; empty when there is none."""
+        row = self._ask("session.entry", id_)
+        message = row.get("message") if isinstance(row, dict) else None
+        return message if isinstance(message, dict) else {}
 
     def entries(self) -> list[Entry]:
         """The whole tree, in the order of the file."""
@@ -111,6 +121,9 @@ class Agent:
 
     def register_tool(self, tool: dict[str, object]) -> None:
         self._ask("agent.registerTool", tool)
+
+    def register_command(self, name: str, description: str) -> None:
+        self._ask("agent.registerCommand", name, description)
 
     def send_user_message(self, text: str) -> None:
         self._ask("agent.sendUserMessage", text)

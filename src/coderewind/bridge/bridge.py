@@ -5,9 +5,11 @@ A part registers what it handles (`register(bridge)`); bridge/parts.py lists the
 
 from __future__ import annotations
 
+import time
+
 from coderewind.bridge.agent import WARNING, Agent
 from coderewind.bridge.points import Points
-from coderewind.bridge.rpc import Connection
+from coderewind.bridge.rpc import Connection, Gone
 from coderewind.bridge.session import Session
 from coderewind.engine.engine import Engine
 from coderewind.errors import RewindError
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     ToolHandler = Callable[[str, Data], Data]
 
 PROTOCOL = 1
+_ALIVE_EVERY = 1.0  # seconds
 
 
 class Bridge:
@@ -44,7 +47,9 @@ class Bridge:
         self._said: set[str] = set()
         self.known: set[str] = set()  # entries of the session
         self.navigating: Moved | None = None  # our own navigation: nothing is to be asked
+        self.exploring = ""  # the goal of the agent's own checkpoint that is open
         self.is_on = False
+        self._alive_at = 0.0
 
     def connect(self, connection: Connection) -> None:
         self.agent = Agent(connection)
@@ -81,7 +86,8 @@ class Bridge:
         """The footer."""
         if not self.session.is_silent:
             points, snapshots = self.points.counts(self.known)
-            self.agent.set_status(f"◆ {points} points / {snapshots} snapshots")
+            exploring = f" · exploring: {self.exploring}" if self.exploring else ""
+            self.agent.set_status(f"◆ {points} points / {snapshots} snapshots{exploring}")
 
     # ---- for the connection
 
@@ -133,12 +139,20 @@ class Bridge:
         self.is_on = True
         for register in PARTS:
             register(self)
+        # The first prompt waits for this, not for the first capture.
+        self.agent.ready(["before_agent_start", "turn_end"] if self._tools else [])
         self._emit("hello", {}, self.session.leaf)
-        waits = [name for name in ("turn_end",) if self._tools]
-        return {"protocol": PROTOCOL, "version": __version__, "waits": waits}
+        return {"protocol": PROTOCOL, "version": __version__}
 
     def _progress(self, _what: str, _count: int) -> None:
-        self.agent.alive()
+        """At work; a restore goes on when nobody is left to hear it."""
+        now = time.monotonic()
+        if now - self._alive_at > _ALIVE_EVERY:
+            self._alive_at = now
+            try:
+                self.agent.alive()
+            except Gone:
+                pass
 
     def _event(self, params: Data) -> Data | None:
         data = params.get("data")

@@ -5,7 +5,12 @@
 
 from __future__ import annotations
 
+import os
+
 from coderewind.agents import adapter as at
+from coderewind.agents.known import adapter_of
+from coderewind.agents.rewind_hook import Point
+from coderewind.agents.settings import plan_edit
 from coderewind.bridge import marks, restores
 from coderewind.bridge.agent import ASSISTANT, ERROR, USER, WARNING, Entry
 from coderewind.bridge.bridge import Bridge
@@ -14,7 +19,7 @@ from coderewind.bridge.restores import Moved
 from coderewind.bridge.rpc import CallFailed
 from coderewind.cli.app import age, plural
 from coderewind.cli.ending import printable
-from coderewind.engine import moving
+from coderewind.engine import legacy, moving
 from coderewind.errors import RewindError
 from coderewind.model import records as ops
 from coderewind.model.paths import to_text
@@ -23,6 +28,7 @@ from coderewind.model.records import Checkpoint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from coderewind.bridge.bridge import Data
     from coderewind.timeline.build import Timeline
 
 UNDO = "↩ Undo last rewind"
@@ -32,7 +38,8 @@ GO_BACK = "Go back to before it"
 BOTH = "Files + conversation"
 FILES = "Files only"
 TALK = "Conversation only"
-ESCAPES = "Open this with Esc Esc"
+ESCAPES = "⚙ Open this with Esc Esc"
+_ESCAPE = "doubleEscapeAction"
 _MOST = 200
 _MOST_CHANGES = 12
 _LABEL = 70
@@ -97,7 +104,11 @@ class Browser:
         bridge.engine.standing(timeline, now)
         bridge.engine.store.objects.close()
         entries = {entry.id: entry for entry in bridge.agent.entries()}
-        rows = {_row(cp, bridge.session.lineage): cp for cp in timeline.checkpoints[:_MOST]}
+        rows: dict[str, Checkpoint | Point] = {}
+        for cp in timeline.checkpoints[:_MOST]:
+            rows[_row(cp, bridge.session.lineage)] = cp
+        for point in reversed(bridge.points.older().values()):
+            rows[_older_row(point)] = point
         extra = [UNDO] if self._last_move(timeline) else []
         extra += [REDO] if timeline.position.redo else []
         while True:
@@ -112,9 +123,11 @@ class Browser:
                 continue
             return
 
-    def _offer(self, checkpoint: Checkpoint, entries: dict[str, Entry]) -> bool:
+    def _offer(self, point: Checkpoint | Point, entries: dict[str, Entry]) -> bool:
         """Show what restoring would change, and do it; True to go back to the list."""
         bridge = self.bridge
+        checkpoint = (legacy.take_over(bridge.engine, point) if isinstance(point, Point)
+                      else point)
         plan = bridge.engine.plan(checkpoint)
         bridge.engine.store.objects.close()
         target = self._target(checkpoint, entries)
@@ -219,11 +232,31 @@ class Browser:
 
     # ---- Esc Esc
 
+    def begin(self, _data: Data, _leaf: str) -> None:
+        bridge = self.bridge
+        if bridge.session.mode == "tui" and bridge.session.settings.get(_ESCAPE) == "none":
+            bridge.agent.listen_to_keys()
+        if bridge.engine.journal.exists():
+            bridge.agent.notify("Rewind: a restore was interrupted; /rewind finishes it or goes "
+                                "back", WARNING)
+
     def _offer_keys(self) -> list[str]:
-        return []
+        """Pi's own Esc Esc opens /tree. Only when that is turned off can it open this."""
+        session = self.bridge.session
+        free = session.mode != "tui" or session.agent != "pi"
+        return [] if free or session.settings.get(_ESCAPE) == "none" else [ESCAPES]
 
     def _set_keys(self) -> None:
-        pass
+        bridge = self.bridge
+        path = os.path.join(adapter_of("pi").home(), "settings.json")
+        if not bridge.agent.confirm("Esc Esc opens /rewind",
+                                    f'This sets "{_ESCAPE}": "none" in {path}, so that Esc Esc '
+                                    "does not open /tree any more."):
+            return
+        plan_edit(path, lambda data: data.update({_ESCAPE: "none"})).apply()
+        bridge.session.settings[_ESCAPE] = "none"
+        bridge.agent.notify("Rewind: Esc Esc on an empty line opens /rewind, in the next session "
+                            "or after /reload")
 
 
 def _row(cp: Checkpoint, lineage: list[str]) -> str:
@@ -238,6 +271,11 @@ def _row(cp: Checkpoint, lineage: list[str]) -> str:
     other = cp.anchor.session and cp.anchor.session not in lineage
     whose = f"  ({cp.anchor.agent}, another session)" if other else ""
     return f"{mark} #{cp.number}  {age(cp.time)}  {words}{files}{whose}"
+
+
+def _older_row(point: Point) -> str:
+    words = printable(" ".join(point.prompt.split()))[:_LABEL]
+    return f"  {point.commit[:8]}  {point.label} “{words}”  (pi-rewind-hook)"
 
 
 def _preview(checkpoint: Checkpoint, plan: Plan) -> str:
@@ -257,5 +295,6 @@ def _preview(checkpoint: Checkpoint, plan: Plan) -> str:
 
 def register(bridge: Bridge) -> None:
     browser = Browser(bridge)
+    bridge.on("hello", browser.begin)
     bridge.command("rewind", browser.rewind)
     bridge.command("checkpoint", browser.checkpoint)

@@ -43,14 +43,14 @@ class Fork:
         if data.get("mode") == "conversation-only" and source in _MAY_PREFER:
             self._preferred_by = str(source)
 
-    def asked(self, data: Data, leaf: str) -> Data | None:
+    def asked(self, data: Data, _leaf: str) -> Data | None:
         """A session is about to be forked."""
         preferred_by, self._preferred_by = self._preferred_by, ""
         try:
             if preferred_by:
                 self.bridge.say(f"Rewind: conversation only, current files kept ({preferred_by})")
             elif data.get("position") != "at" and self.bridge.agent.has_ui:
-                return self._choose(str(data.get("entryId")), leaf)
+                return self._choose(str(data.get("entryId")))
             self._keep()
         except RewindError as error:
             self.bridge.agent.notify(
@@ -58,11 +58,11 @@ class Fork:
             return CANCEL
         return None
 
-    def _choose(self, entry: str, leaf: str) -> Data | None:
+    def _choose(self, entry: str) -> Data | None:
         bridge = self.bridge
         bridge.points.refresh()
-        point = bridge.points.find(entry)
-        undo = restores.before_last(bridge, leaf)
+        point = restores.point_of(bridge, entry)
+        undo = restores.before_last(bridge)
         options = [CONVERSATION]
         options += [ALL, CODE] if point else []
         options += [restores.UNDO] if undo else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from coderewind.bridge.session import Session
+from coderewind.engine import legacy
 from coderewind.engine.engine import Engine
 from coderewind.model import records as ops
 from coderewind.model.records import Anchor, Checkpoint
@@ -11,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from coderewind.agents.rewind_hook import Point
     from coderewind.store.capture import Captured
 
 PROMPT_KEPT = 4000  # characters; the whole prompt is in the session's file
@@ -74,6 +76,10 @@ class Points:
     def find(self, entry: str) -> Checkpoint | None:
         """The point of an entry, wherever in the lineage it was made."""
         return self._by_entry.get(entry)
+
+    def older(self) -> dict[str, Point]:
+        """The points of pi-rewind-hook in this lineage, by their entries."""
+        return legacy.points_of_lineage(self.engine, self.session.id, self.session.file)
 
     def with_snapshot(self, snapshot: str) -> Checkpoint | None:
         """The newest checkpoint that holds a snapshot, as long as there is one."""

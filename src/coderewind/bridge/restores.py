@@ -6,8 +6,10 @@ newest move of the worktree may be the other one's.
 
 from __future__ import annotations
 
+from coderewind.agents.rewind_hook import Point
 from coderewind.bridge import marks
 from coderewind.bridge.bridge import Bridge
+from coderewind.engine import legacy
 from coderewind.engine.moving import other_head
 from coderewind.model.records import Checkpoint
 
@@ -32,27 +34,32 @@ class Moved:
         return marks.op(self.current, self.undo, bindings)
 
 
-def before_last(bridge: Bridge, leaf: str) -> Checkpoint | None:
-    """The state before the last file rewind on this branch of the conversation."""
-    for entry in bridge.agent.branch(leaf):
+def point_of(bridge: Bridge, entry: str) -> Checkpoint | Point | None:
+    """The point of an entry: ours, or else the one that pi-rewind-hook made."""
+    return bridge.points.find(entry) or bridge.points.older().get(entry)
+
+
+def before_last(bridge: Bridge) -> Checkpoint | None:
+    """The state before the last file rewind of this session, on whichever branch it was."""
+    for entry in reversed(bridge.agent.entries()):
         if entry.custom == marks.OP and (snapshot := marks.undo_in(entry.data)):
             return bridge.points.with_snapshot(snapshot)
     return None
 
 
-def title(bridge: Bridge, *checkpoints: Checkpoint | None) -> str:
-    """The head of a dialog that offers these, with what is to be said of them."""
-    warnings = [other_head(bridge.engine, cp) for cp in checkpoints if cp is not None]
-    return "\n".join(["Restore Options", *(f"! {words}" for words in dict.fromkeys(warnings)
-                                           if words)])
+def title(bridge: Bridge, point: Checkpoint | Point | None) -> str:
+    """The head of a dialog that offers a point, with what is to be said of it."""
+    warning = other_head(bridge.engine, point) if isinstance(point, Checkpoint) else ""
+    return f"Restore Options\n! {warning}" if warning else "Restore Options"
 
 
-def restore(bridge: Bridge, checkpoint: Checkpoint) -> Moved:
-    """Make the files as a checkpoint holds them.
+def restore(bridge: Bridge, point: Checkpoint | Point) -> Moved:
+    """Make the files as a point holds them.
 
     Raises:
         RewindError: they cannot be restored; nothing was changed, or it says how to go on.
     """
+    checkpoint = legacy.take_over(bridge.engine, point) if isinstance(point, Point) else point
     return _moved(bridge, bridge.engine.restore(checkpoint), checkpoint)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 
+from coderewind.agents.sessions import header_of
 from coderewind.model.records import Checkpoint
 
 TYPE_CHECKING = False
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 HOSTS = ("pi", "omp")
+RESPAWN = "respawn"  # the reason of a bridge that takes the place of one that failed
 _LONGEST_ID = 128
-_HEADER = 1 << 16
 _MOST_ANCESTORS = 1000
 
 
@@ -55,13 +55,14 @@ class Session:
         file, parent = self.parent_file, self.parent
         while parent and parent not in lineage and len(lineage) < _MOST_ANCESTORS:
             lineage.append(parent)
-            file = _parent_in_header(file) if file else ""
+            header = header_of(file) if file else None
+            file = header.parent if header else ""
             parent = id_of_file(file) or known.get(parent, "")
         self.lineage = lineage
 
 
 def id_of_file(path: str) -> str:
-    """The session that a file holds, by its name: `<time>_<id>.jsonl`."""
+    """The session that a file holds, by its name, `<time>_<id>.jsonl`; an id is one already."""
     name = os.path.basename(path)
     return session_id(name.removesuffix(".jsonl").rpartition("_")[2]) if path else ""
 
@@ -71,28 +72,6 @@ def session_id(value: object) -> str:
     if not isinstance(value, str) or not value or len(value) > _LONGEST_ID or value[0] == ".":
         return ""
     return value if all(c.isascii() and (c.isalnum() or c in "-_.:") for c in value) else ""
-
-
-def _parent_in_header(path: str) -> str:
-    """The `parentSession` of a session file; omp has a title before the header."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return ""
-    try:
-        lines = os.read(fd, _HEADER).split(b"\n")[:2]
-    except OSError:
-        return ""
-    finally:
-        os.close(fd)
-    for line in lines:
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(row, dict) and row.get("type") == "session":
-            return _text(row.get("parentSession"))
-    return ""
 
 
 def _text(value: object) -> str:

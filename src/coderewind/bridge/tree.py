@@ -28,7 +28,7 @@ class Tree:
         self.bridge = bridge
         self._moved: Moved | None = None  # until the agent has moved, too
 
-    def asked(self, data: Data, leaf: str) -> Data | None:
+    def asked(self, data: Data, _leaf: str) -> Data | None:
         """The agent is about to go elsewhere in the tree."""
         bridge = self.bridge
         self._note_unfinished()
@@ -38,17 +38,17 @@ class Tree:
                 return None
             if not bridge.agent.has_ui:
                 return None
-            return self._choose(str(data.get("targetId")), leaf)
+            return self._choose(str(data.get("targetId")))
         except RewindError as error:
             bridge.agent.notify(
                 f"Rewind: {error.message}, so you are where you were. {error.hint}".rstrip(), ERROR)
             return CANCEL
 
-    def _choose(self, entry: str, leaf: str) -> Data | None:
+    def _choose(self, entry: str) -> Data | None:
         bridge = self.bridge
         bridge.points.refresh()
-        point = bridge.points.find(entry)
-        undo = restores.before_last(bridge, leaf)
+        point = restores.point_of(bridge, entry)
+        undo = restores.before_last(bridge)
         options = [KEEP]
         options += [RESTORE] if point else []
         options += [restores.UNDO] if undo else []

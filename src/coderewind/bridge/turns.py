@@ -12,6 +12,7 @@ from coderewind.bridge import marks
 from coderewind.bridge.agent import ASSISTANT, USER
 from coderewind.bridge.bridge import Bridge
 from coderewind.bridge.points import AFTER, BATCH, COMPACT, PROMPT, START, Place
+from coderewind.bridge.session import RESPAWN
 from coderewind.errors import RewindError
 from coderewind.hooks.payload import Call
 from coderewind.hooks.words import call_words, turn_words
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from coderewind.model.records import Checkpoint
 
 _MARKERS_OF = ("pi-custom-compaction",)  # who may ask for a point at an entry of its own
+_CHANGES_FILES = ("toolResult", "bashExecution")
 _TOOLS_KEPT = 60
 
 
@@ -34,7 +36,8 @@ class Turns:
         self.prompt_id = ""
         self._tools: dict[str, str] = {}  # of this turn: id -> words
         self._bindings: list[marks.Binding] = []  # of this prompt
-        self._seen = bridge.session.leaf  # the newest entry that was looked at
+        # The newest entry that was looked at. A bridge that takes over in the middle looks at all.
+        self._seen = "" if bridge.session.reason == RESPAWN else bridge.session.leaf
         self._known = bridge.known
 
     # ---- events
@@ -47,11 +50,13 @@ class Turns:
         visible = next((entry for entry in branch if entry.has_point), None)
         prompt = next((entry for entry in branch if entry.kind == USER), None)
         if prompt is not None:
-            self.prompt_id = prompt.id
-        if session.reason != "respawn":
+            self.prompt, self.prompt_id = prompt.text, prompt.id
+        if session.reason != RESPAWN:
             entry = visible.id if visible else ""
             where = at.AT_ENTRY if entry else at.AT_START
             self._make(Place(START, where, entry, label="session started"))
+        else:
+            self._look(session.leaf)
         self.bridge.show()
 
     def asked(self, _data: Data, leaf: str) -> None:
@@ -108,14 +113,16 @@ class Turns:
     # ---- points
 
     def _look(self, leaf: str) -> None:
-        """Bind the prompts that are new in the branch. Where an answer follows already, it is too
-        late to say what the files were."""
+        """Bind the prompts that are new in the branch.
+
+        After a tool has run, or another prompt, it is too late to say what the files were.
+        """
         new = self.bridge.agent.branch(leaf, self._seen)
         self._seen = leaf
         self._known |= {entry.id for entry in new}
-        places = []
+        places: list[Place] = []
         for entry in new:
-            if entry.kind == ASSISTANT:
+            if entry.kind in _CHANGES_FILES or (entry.kind == ASSISTANT and places):
                 break
             if entry.kind == USER and self.bridge.points.find(entry.id) is None:
                 places.append(Place(PROMPT, at.AT_PROMPT, entry.id, prompt=entry.text,
@@ -155,7 +162,11 @@ class Turns:
 
 
 def register(bridge: Bridge) -> None:
-    turns = Turns(bridge)
+    if bridge.session.agent != "omp":
+        listen(bridge, Turns(bridge))
+
+
+def listen(bridge: Bridge, turns: Turns) -> None:
     for name, handler in (
         ("hello", turns.begin),
         ("context", turns.asked),

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     F = TypeVar("F", bound=Callable[..., object])
 
 
+_UNITS = {"restored": "files", "checked": "objects"}
+
+
 class App:
     """One command's surroundings."""
 
@@ -44,14 +47,14 @@ class App:
         return engine
 
     def progress(self, verb: str, count: int) -> None:
-        """Show on a terminal that long work goes on."""
+        """Show on a terminal that long work goes on; without a count, which work."""
         now = time.monotonic()
-        if count < 500 or now - self._progress_at < 0.1 or not _is_terminal(sys.stderr):
+        if 0 < count < 500 or now - self._progress_at < 0.1 or not _is_terminal(sys.stderr):
             return
         self._progress_at = now
         self._progress_shown = True
-        unit = "files" if verb == "restored" else "folders"
-        sys.stderr.write(f"\r\x1b[K{verb} {count} {unit} …")
+        much = f"{verb} {count:,} {_UNITS.get(verb, 'folders')}" if count else verb
+        sys.stderr.write(f"\r\x1b[K{much} …")
         sys.stderr.flush()
 
     def end_progress(self) -> None:

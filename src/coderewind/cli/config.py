@@ -19,8 +19,8 @@ from coderewind.cli.agents import (
     show_disconnected,
     worktree_of,
 )
-from coderewind.cli.app import App, command
-from coderewind.cli.ending import Unwell
+from coderewind.cli.app import App, command, painted, plural
+from coderewind.cli.ending import Unwell, printable
 from coderewind.engine import settings
 from coderewind.errors import RewindError
 from coderewind.store import home
@@ -101,7 +101,15 @@ def config(
             _register(app, store, names, scope=scope, yes=yes or not register, must=True)
             return
     data = {"key": key, "value": loaded.get(key), "source": loaded.source(key)}
-    app.out(data, lambda: click.echo(f"{key} = {json.dumps(data['value'])}  ({data['source']})"))
+    written = "project" if project else "global"
+
+    def show() -> None:
+        click.echo(f"{key} = {json.dumps(data['value'])}  ({data['source']})")
+        if (value is not None or unset) and settings.is_stronger(loaded.source(key), written):
+            done = f"{'taken out of' if unset else 'set in'} {os.fsdecode(path)}"
+            click.echo(f"  {done}, but the {data['source']} setting is stronger")
+
+    app.out(data, show)
 
 
 def _named(agents: str | None, usual: list[str]) -> list[str]:
@@ -178,10 +186,7 @@ def validate(app: App) -> None:
         if not os.path.exists(path):
             continue
         checked.append(os.fsdecode(path))
-        try:
-            settings.read(path)
-        except RewindError as error:
-            problems.append(error.message)
+        problems += [error.message for error in settings.examine(path)[1]]
     data = {"files": checked, "problems": problems, "valid": not problems}
 
     def show() -> None:
@@ -191,7 +196,10 @@ def validate(app: App) -> None:
             click.echo("there are no configuration files: the defaults hold")
         elif not problems:
             click.echo("the configuration is valid")
+        for problem in problems:
+            click.echo(painted("  problem: ", "red") + printable(problem))
 
     app.out(data, show)
     if problems:
-        raise Unwell("; ".join(problems), hint="rewind config lists all settings")
+        raise Unwell(plural(len(problems), "problem") + " found",
+                     hint="rewind config lists all settings and what they may be")

@@ -9,6 +9,7 @@ import shutil
 import click
 
 from coderewind.cli.app import App, command, in_colour, on_terminal
+from coderewind.cli.completion import checkpoints
 from coderewind.engine.engine import Engine
 from coderewind.errors import RewindError
 from coderewind.model.paths import to_text
@@ -27,8 +28,8 @@ class _PathsAfterDashes(click.Command):
 
 
 @click.command(cls=_PathsAfterDashes)
-@click.argument("a", required=False)
-@click.argument("b", required=False)
+@click.argument("a", required=False, shell_complete=checkpoints)
+@click.argument("b", required=False, shell_complete=checkpoints)
 @click.option("--stat", is_flag=True, help="Only how much changed in each file.")
 @click.option("--patch", is_flag=True, help="The changes themselves (the default).")
 @command

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from coderewind.cli.app import App, command, plural
+from coderewind.cli.completion import checkpoints
 from coderewind.cli.showing import plan_lines
 from coderewind.engine import conversation, legacy, moving
 from coderewind.engine.conversation import Resume, Talk
@@ -18,7 +19,7 @@ BACK = "undo-restore"
 
 
 @click.command()
-@click.argument("checkpoint", metavar="CP", required=False)
+@click.argument("checkpoint", metavar="CP", shell_complete=checkpoints, required=False)
 @click.option("--dry-run", is_flag=True, help="Show what would change and stop.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.option("--path", "paths", multiple=True, metavar="P",

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from coderewind.cli.app import App, age, command, plural
+from coderewind.cli.completion import checkpoints
 from coderewind.cli.ending import printable
 from coderewind.cli.showing import coverage_lines
 from coderewind.engine.engine import Engine
@@ -21,7 +22,7 @@ from coderewind.store.workspace import Workspace
 
 
 @click.command()
-@click.argument("checkpoint", metavar="CP")
+@click.argument("checkpoint", metavar="CP", shell_complete=checkpoints)
 @command
 def show(app: App, *, checkpoint: str) -> None:
     """Show one checkpoint: what changed, what it does not hold.

@@ -87,7 +87,7 @@ class Cut(Generic[M]):
 def cut(messages: Sequence[M], how: Messages[M], checkpoint: str, rewind: str = "") -> Cut[M]:
     """Take a list apart at the checkpoint call with an id; `rewind` is the id of the call that
     asks for it, by default the last call of that name."""
-    end = _end_of_head(messages, how, checkpoint)
+    end = end_of_batch(messages, how, checkpoint)
     head = list(messages[:end])
     carried = []
     if end == 0:  # compacted away, or another branch: only what must stay is kept
@@ -112,7 +112,7 @@ def call_of(messages: Sequence[M], how: Messages[M], name: str) -> str:
     return ""
 
 
-def _end_of_head(messages: Sequence[M], how: Messages[M], checkpoint: str) -> int:
+def end_of_batch(messages: Sequence[M], how: Messages[M], checkpoint: str) -> int:
     """After the checkpoint's result, and those of the calls made beside it; 0: it is gone."""
     asked = _last_call(messages, how, checkpoint)
     if asked < 0:

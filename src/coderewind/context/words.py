@@ -14,7 +14,7 @@ CHECKPOINT = "Checkpoint: {goal}\nFinish exploration and formulate findings."
 REWIND = "Rewind requested.\nReport captured for context replacement."
 
 NOT_IN_SUBAGENTS = "Checkpoint not available in subagents."
-NOT_ENABLED = "Checkpoint is not enabled. The user can: rewind config set checkpoint.enabled true"
+NOT_ENABLED = "Checkpoint is not enabled. The user can: rewind config checkpoint.enabled true"
 ALREADY_ACTIVE = "Checkpoint already active."
 NONE_ACTIVE = "No active checkpoint."
 EMPTY_REPORT = "Report cannot be empty."
@@ -24,7 +24,7 @@ COMPLETED = (NONE_ACTIVE + " The last one is rewound already: continue from its 
 UNKNOWN_NAME = NONE_ACTIVE + " Nothing is named {name!r}; active: {active}."
 ALREADY_REQUESTED = "Rewind already requested."
 REWIND_UNDER_WAY = "A rewind was just requested. Set the next checkpoint after it."
-MAY_NOT_RESTORE = ("Only the user can allow restoring files: rewind config set "
+MAY_NOT_RESTORE = ("Only the user can allow restoring files: rewind config "
                    "agents.mayRestore true. Call rewind without restore_files.")
 NOTHING_TO_RESTORE = "This checkpoint has no files to restore. Call rewind without restore_files."
 

@@ -24,16 +24,21 @@ if TYPE_CHECKING:
 _TRIES = 5
 
 
+class NoFurtherState(RewindError):
+    """There is nothing to step to."""
+
+
 class Outcome:
     """What a move did: the plan, and the rescue that takes it back."""
 
-    __slots__ = ("done", "plan", "rescue", "target")
+    __slots__ = ("done", "plan", "rescue", "steps", "target")
 
     def __init__(self, plan: Plan, rescue: Checkpoint | None, target: Checkpoint | None) -> None:
         self.plan = plan
         self.rescue = rescue
         self.target = target
         self.done = True
+        self.steps = 1  # of an undo or redo that was to make several
 
     def as_json(self) -> dict[str, object]:
         rescue = self.rescue
@@ -106,10 +111,11 @@ def restore(
 
 def undo(engine: Engine, steps: int) -> Outcome:
     outcome: Outcome | None = None
-    for _ in range(steps):
+    for step in range(steps):
         try:
             outcome = _undo_once(engine)
-        except RewindError:
+            outcome.steps = step + 1
+        except NoFurtherState:
             if outcome is None:
                 raise
             break
@@ -138,12 +144,12 @@ def next_undo(engine: Engine) -> tuple[Checkpoint, str]:
         if plan.is_empty and not plan.blocked:
             continue  # it differs only in what restores leave alone: no step that a user would see
         return checkpoint, cursor
-    raise RewindError("there is no earlier state to go back to", hint="rewind list")
+    raise NoFurtherState("there is no earlier state to go back to", hint="rewind list")
 
 
 def redo(engine: Engine, steps: int) -> Outcome:
     outcome: Outcome | None = None
-    for _ in range(steps):
+    for step in range(steps):
         timeline = engine.timeline()
         redoable = [timeline.by_id[i] for i in timeline.position.redo if i in timeline.by_id]
         if not redoable:
@@ -153,6 +159,7 @@ def redo(engine: Engine, steps: int) -> Outcome:
         target = redoable[-1]
         data: dict[str, object] = {"target": target.id, "cursor": target.parent}
         outcome = _move(engine, ops.REDO, target, data)
+        outcome.steps = step + 1
     assert outcome is not None
     return outcome
 

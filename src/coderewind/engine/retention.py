@@ -56,6 +56,8 @@ def prune(
         doomed = _doomed(engine, timeline, settings, keep, protect)
         if doomed:
             result.dropped += _rewrite(engine, timeline, doomed, lock.now_ns)
+        if engine.progress:
+            engine.progress("compacting the store", 0)
         compact(engine.store)
         limit = settings.whole("retention.maxBytes")
         while limit and disk_usage(engine.store.git_dir) > limit:

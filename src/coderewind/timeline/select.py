@@ -25,6 +25,10 @@ def select(timeline: Timeline, words: str) -> Checkpoint:
         return found[0]
     if not timeline.checkpoints:
         raise RewindError("there are no checkpoints yet", hint="rewind save makes the first one")
+    if not found and _AGE.fullmatch(words.strip()):
+        oldest = timeline.checkpoints[-1]
+        raise RewindError(f"no checkpoint is that old; the oldest is #{oldest.number}",
+                          hint=f"rewind show {oldest.number} says when it was made")
     if not found:
         raise RewindError(f"no checkpoint matches {words!r}",
                           hint="rewind list shows what can be restored")

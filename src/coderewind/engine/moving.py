@@ -20,6 +20,7 @@ from coderewind.store.writer import Moved, Writer, stage_dir
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from coderewind.engine.engine import Engine
+    from coderewind.engine.planning import Planner
 
 _TRIES = 5
 
@@ -62,24 +63,34 @@ def prepare(
     checkpoint: Checkpoint,
     left_out: list[LeftOut],
     paths: tuple[bytes, ...],
+    *,
+    must_know: bool = True,
 ) -> Prepared:
-    """Capture now and plan towards a checkpoint; the caller holds the lock."""
+    """Capture now and plan towards a checkpoint; the caller holds the lock.
+
+    With `must_know`, a path that is neither there nor in the checkpoint is an error.
+    """
     extra: tuple[bytes, ...] = ()
     for _ in range(3):
         captured = engine.capture(now_ns, extra)
         engine.finish(captured)
         planner = engine.planner(captured, checkpoint.snapshot, left_out, paths, rescued=extra,
                                  made=checkpoint.moved_to)
-        for path in paths:
-            if not planner.knows(path):
-                raise RewindError(f"{to_text(path)} is neither in the folder nor in the checkpoint",
-                                  hint="paths are relative to where you are")
+        if must_know:
+            _refuse_unknown(planner, paths)
         plan = planner.make()
         if set(plan.extra) <= set(extra):
             break
         extra = tuple(sorted({*extra, *plan.extra}))
     _warn_of_other_head(engine, checkpoint, plan)
     return Prepared(captured, plan)
+
+
+def _refuse_unknown(planner: Planner, paths: tuple[bytes, ...]) -> None:
+    for path in paths:
+        if not planner.knows(path):
+            raise RewindError(f"{to_text(path)} is neither in the folder nor in the checkpoint",
+                              hint="paths are relative to where you are")
 
 
 def _warn_of_other_head(engine: Engine, checkpoint: Checkpoint, plan: Plan) -> None:
@@ -180,7 +191,8 @@ def _move(
     with engine.working() as now_ns:
         engine.journal.clear_stage()
         for attempt in range(_TRIES):
-            prepared = prepare(engine, now_ns, checkpoint, left_out, paths)
+            prepared = prepare(engine, now_ns, checkpoint, left_out, paths,
+                               must_know=rescue is None)
             _refuse_if_blocked(prepared.plan)
             if op == ops.RESTORE and prepared.plan.is_empty and not index:
                 engine.journal.end()  # an interrupted restore may just have come to its end
@@ -310,7 +322,7 @@ def _verify(
     A deletion that was not in the plan is no fault: with the rules of then back in force, files
     that were ignored a moment ago are seen now, and stay.
     """
-    prepared = prepare(engine, now_ns, checkpoint, left_out, plan.paths)
+    prepared = prepare(engine, now_ns, checkpoint, left_out, plan.paths, must_know=False)
     again = prepared.plan
     engine.store.objects.close()
     planned = {step.path for step in plan.steps}

@@ -313,6 +313,14 @@ def test_a_gitignore_that_ignores_itself(box: Box) -> None:
     assert box.exists("cache/.gitignore")
 
 
+def test_a_gitignore_that_ignored_itself_and_does_no_more(either: Box) -> None:
+    either.write("own/.gitignore", "*\n").write("own/file", "x")
+    assert b"own/file" in coverage(either.rewind("save"))
+    either.remove("own/.gitignore").write("own/.gitignore", "nothing\n")
+
+    assert coverage(either.rewind("save")) == {}
+
+
 def test_a_gitignore_that_is_a_symlink_is_not_followed(box: Box) -> None:
     """As git does since 2.32."""
     box.write("rules", "data\n").symlink(".gitignore", "rules").write("data", "then")

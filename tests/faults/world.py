@@ -16,7 +16,6 @@ from sealed import close_all, opened
 from coderewind import Rewind
 from coderewind.engine import health, moving
 
-
 EARLY = 2  # checkpoints for gc to drop
 
 

@@ -30,9 +30,10 @@ Coverage = dict[bytes, str]
 class Saved:
     """What a listed checkpoint must give back."""
 
-    def __init__(self, files: Picture, coverage: Coverage) -> None:
+    def __init__(self, files: Picture, coverage: Coverage, moved_to: Picture) -> None:
         self.files = files
         self.coverage = coverage
+        self.moved_to = moved_to  # what a move that began here put there
         self.pinned = False
 
 
@@ -247,18 +248,18 @@ class Machine(RuleBasedStateMachine):
         with self._git_kept():
             checkpoint = self.rewind.checkpoint()
         self.box.assert_like(before, "the project after a save")
-        self._add(checkpoint, before)
+        self._add(checkpoint, before, {})
         saved = self.saved[checkpoint.id]
         self._check_coverage(saved)
         for other in self.rewind.timeline().checkpoints:
             if other.snapshot == checkpoint.snapshot and other.id in self.saved:
                 assert not differences(_held(saved), _held(self.saved[other.id]))
 
-    def _add(self, checkpoint: Checkpoint, files: Picture) -> None:
+    def _add(self, checkpoint: Checkpoint, files: Picture, moved_to: Picture) -> None:
         assert checkpoint.id not in self.saved
         assert checkpoint.id not in self.dropped
         coverage = {item.path: item.reason for item in self.rewind.engine.coverage_of(checkpoint)}
-        self.saved[checkpoint.id] = saved = Saved(files, coverage)
+        self.saved[checkpoint.id] = saved = Saved(files, coverage, moved_to)
         self.captured |= _held(saved).keys()
 
     def _check_coverage(self, saved: Saved) -> None:
@@ -289,13 +290,16 @@ class Machine(RuleBasedStateMachine):
                 outcome = move(self.rewind)
         except RewindError as error:
             assert str(error)
-            self.box.assert_like(before, f"refused ({error}), so the project")
+            what = f"refused ({error})"
+            self.box.assert_like(before, f"{what}, so the project")
+            listed = self.rewind.timeline().by_id.keys()
+            assert listed == self.saved.keys(), what
             return
         close_all()
         assert outcome.target is not None
         target = self.saved[outcome.target.id]
         if outcome.rescue is not None:
-            self._add(outcome.rescue, before)
+            self._add(outcome.rescue, before, _held(target))
             now = self.saved[outcome.rescue.id].coverage
         else:
             self.box.assert_like(before, "nothing was to be done, so the project")
@@ -319,11 +323,14 @@ class Machine(RuleBasedStateMachine):
             elif path in then:
                 assert after.get(path) == then[path], f"{path!r}: {after.get(path)}"
             elif path in after:
-                assert after[path] == before.get(path), f"{path!r} came from nowhere"
+                known = (before.get(path), target.files.get(path))
+                assert after[path] in known, f"{path!r} came from nowhere"
                 assert self._may_stay(path, after, target.coverage, now, kept), f"{path!r} stays"
             elif path in before and _reason(path, target.coverage) not in ("", "fifo"):
-                assert any(p == path or p.startswith(path + b"/") or path.startswith(p + b"/")
-                           for p in then), f"{path!r} was left out then, and is gone"
+                in_the_way = any(p == path or p.startswith(path + b"/") or path.startswith(p + b"/")
+                                 for p in then)
+                of_move = before[path] == target.moved_to.get(path) and path not in target.files
+                assert in_the_way or of_move, f"{path!r} was left out then, and is gone"
 
     def _may_stay(
         self, path: bytes, after: Picture, then: Coverage, now: Coverage, kept: Coverage
@@ -352,8 +359,8 @@ class Machine(RuleBasedStateMachine):
             outcome: Outcome = getattr(self.rewind, way)()
         close_all()
         self.box.assert_like(wanted, f"the project after {way}")
-        assert outcome.rescue is not None
-        self._add(outcome.rescue, rescued)
+        assert outcome.rescue is not None and outcome.target is not None
+        self._add(outcome.rescue, rescued, _held(self.saved[outcome.target.id]))
 
     # ---- asking the project
 

@@ -74,8 +74,7 @@ def prepare(
     for _ in range(3):
         captured = engine.capture(now_ns, extra)
         engine.finish(captured)
-        planner = engine.planner(captured, checkpoint.snapshot, left_out, paths, rescued=extra,
-                                 made=checkpoint.moved_to)
+        planner = engine.planner(captured, checkpoint, left_out, paths, rescued=extra)
         if must_know:
             _refuse_unknown(planner, paths)
         plan = planner.make()
@@ -259,6 +258,8 @@ def _record_move(
         "state": checkpoint.snapshot,
         **data,
     }
+    if prepared.plan.stood:
+        facts["stood"] = {to_text(path): perm for path, perm in prepared.plan.stood.items()}
     captured = prepared.captured
     captured.pack = engine.store.pack()
     return engine.append_state(op, facts, captured, now_ns, last=engine.ledger.last())

@@ -7,6 +7,8 @@ come with a hostile repository.
 
 from __future__ import annotations
 
+from coderewind.model.paths import is_safe, to_bytes
+
 VERSION = 1
 
 # Operations. "checkpoint" adds a state; the next four move the worktree and carry a rescue.
@@ -140,6 +142,7 @@ class Checkpoint:
         "reused",
         "snapshot",
         "staged",
+        "stood",
         "time",
         "worktree",
     )
@@ -163,6 +166,9 @@ class Checkpoint:
         self.parent = record.text("parent")
         # A rescue knows the snapshot that the worktree was moved to.
         self.moved_to = record.oid("state") if record.op in MOVES else ""
+        # Left-out folders that were there before the move, with their permission bits.
+        self.stood = {to_bytes(path): perm for path, perm in record.section("stood").items()
+                      if is_safe(to_bytes(path)) and isinstance(perm, int) and 0 <= perm <= 0o7777}
         self.worktree = worktree
         self.pinned = False
         self.current = False

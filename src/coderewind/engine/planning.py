@@ -16,6 +16,7 @@ from coderewind.model.plan import Kept, Plan, Step
 from coderewind.store.diff import Difference, SnapshotView, compare
 from coderewind.store.home import Store, make_private
 from coderewind.store.ignore import Rules
+from coderewind.store.objects import DamagedObject
 from coderewind.store.state import parents
 from coderewind.store.workspace import Workspace
 
@@ -57,7 +58,7 @@ class Planner:
         self._target_left_out = {item.path: item.reason for item in target_left_out}
         self._paths = paths
         self._rescued = rescued
-        self._made_by_move = SnapshotView(store.objects, made) if made else None
+        self._made_by_move = _view_if_there(store, made)
         self._stood = stood or {}
         self._fifos_of_move = self._find_fifos_of_move()
         self._left_out_sorted = sorted(self._left_out.keys() - self._fifos_of_move)
@@ -123,14 +124,33 @@ class Planner:
                 else:
                     self._remove_folder(folder)
 
+        self._remove_folders_of_move()
+
+    def _remove_folders_of_move(self) -> None:
+        """Empty folders that the move that is taken back has made where rules hide them now."""
+        if self._made_by_move is None:
+            return
+        for folder in sorted(self._made_by_move.manifest.folders, reverse=True):
+            if folder in self._stood or self._target.is_folder(folder):
+                continue
+            if within(folder, self._paths) and self._stands(folder) and self._becomes_empty(folder):
+                self.plan.steps.append(Step(model.RMDIR, folder))
+                self._removed.add(folder)
+
+    def _becomes_empty(self, folder: bytes) -> bool:
+        try:
+            names = os.listdir(self._full(folder))
+        except OSError:
+            return False
+        return all(folder + b"/" + name in self._removed for name in names)
+
     def _reason_to_keep(self, difference: Difference, hidden: set[bytes]) -> str:
         path = difference.path
         if self._rescued and within(path, self._rescued):
             return ""
-        if self._made_by_move is not None:
-            put = self._made_by_move.lookup(path)
-            if put is not None and put[1] == difference.old_oid:
-                return ""
+        put = self._put_by_move(path)
+        if put is not None and put[1] == difference.old_oid:
+            return ""
         repository = self._now.manifest.within_repository(path)
         if repository and repository not in self._target.manifest.repositories:
             return "belongs to a repository that appeared later"
@@ -139,10 +159,21 @@ class Planner:
     def _reason_to_keep_folder(self, folder: bytes, hidden: set[bytes]) -> str:
         if self._rescued and within(folder, self._rescued):
             return ""
-        made = self._made_by_move is not None and self._made_by_move.is_folder(folder)
-        if made and folder not in self._stood:
+        put = self._put_by_move(folder)
+        if put is not None and put[0] == 0o40000 and folder not in self._stood:
             return ""
         return self._left_out_then(folder, hidden)
+
+    def _put_by_move(self, path: bytes) -> tuple[int, bytes] | None:
+        """The git mode and content id that the move that is taken back put at a path."""
+        if self._made_by_move is None:
+            return None
+        if path in self._made_by_move.manifest.folders:
+            return 0o40000, b""
+        try:
+            return self._made_by_move.lookup(path)
+        except DamagedObject:
+            return None
 
     def _left_out_then(self, path: bytes, hidden: set[bytes]) -> str:
         """Whether the target knows nothing of a path because it was not to be captured."""
@@ -391,6 +422,14 @@ class Planner:
             return S_ISDIR(os.lstat(self._full(path)).st_mode)
         except OSError:
             return False
+
+
+def _view_if_there(store: Store, snapshot: bytes) -> SnapshotView | None:
+    """A snapshot that only helps: retention may have dropped it."""
+    try:
+        return SnapshotView(store.objects, snapshot) if snapshot else None
+    except DamagedObject:
+        return None
 
 
 def _put(tree: bytes, path: bytes, content: bytes) -> None:

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Install Rewind for this user: a private environment, and two links in ~/.local/bin.
-# Running it again upgrades. Nothing needs root, and nothing outside the places named is touched.
+# Running it again upgrades. Nothing needs root, and nothing outside the places named is touched but
+# the settings of the agents that you let it connect.
 set -eu
 
 usage() {
@@ -8,8 +9,9 @@ usage() {
 usage: ./install.sh [--yes] [--init DIR]    install or upgrade Rewind for this user
        ./install.sh --uninstall [--yes]     remove what was installed
 
-  --yes         do not ask
+  --yes         do not ask: connect every agent that is found, in the tier that is set (exact)
   --init DIR    then protect DIR: make its store and take the first checkpoint
+  --mcp         with what `rewind mcp` needs, some thirty packages; upgrades keep it
   --uninstall   remove the program and its links; checkpoints go only on your word,
                 never by --yes
 
@@ -38,13 +40,14 @@ confirm() { # question; without a terminal the answer is no
     case $answer in y | Y | yes | Yes | YES) return 0 ;; *) return 1 ;; esac
 }
 
-yes=no action=install init=""
+yes=no action=install init="" mcp=no
 while [ $# -gt 0 ]; do
     case $1 in
         --yes | -y) yes=yes ;;
         --uninstall) action=uninstall ;;
         --init) [ $# -ge 2 ] || { usage >&2; exit 2; }; init=$2; shift ;;
         --init=*) init=${1#--init=} ;;
+        --mcp) mcp=yes ;;
         --help | -h) usage; exit 0 ;;
         *) printf 'error: %s is not known\n' "$1" >&2; usage >&2; exit 2 ;;
     esac
@@ -111,8 +114,10 @@ works() { # whether the environment can run and be installed into
 pip_install() {
     # A user's own pip settings choose the index, but never another place to install to.
     unset PIP_TARGET PIP_PREFIX PIP_ROOT PIP_EDITABLE PIP_CONSTRAINT PYTHONPATH PYTHONHOME
+    what=.
+    if [ "$mcp" = yes ]; then what=".[mcp]"; fi
     (cd -- "$here" && PIP_USER=0 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 \
-        "$system/bin/python" -I -m pip install --quiet --upgrade .)
+        "$system/bin/python" -I -m pip install --quiet --upgrade "$what")
 }
 
 put_back() { # a new environment that was not finished goes; the old one comes back
@@ -121,8 +126,14 @@ put_back() { # a new environment that was not finished goes; the old one comes b
     rm -f -- "$log"
 }
 
+has_mcp() { # whether the environment that stands has what `rewind mcp` needs
+    "$system/bin/python" -I -c \
+        'import importlib.util, sys; sys.exit(importlib.util.find_spec("mcp") is None)' >/dev/null 2>&1
+}
+
 build() {
     made=""
+    if has_mcp; then mcp=yes; fi
     log=$rewind_home/install.log
     trap 'put_back; exit 130' INT TERM HUP
     if ! works; then
@@ -190,7 +201,7 @@ install() {
     if works; then before=$("$system/bin/coderewind" --version 2>/dev/null || true); fi
     if [ "$yes" = no ]; then
         say "This installs Rewind into $(short "$system") and links rewind and coderewind"
-        say "into $(short "$bin"). Nothing else is touched."
+        say "into $(short "$bin"). Then it asks about each agent that it finds; nothing else is touched."
         if [ ! -t 0 ]; then fail "there is no terminal to ask on; nothing was changed" "add --yes"; fi
         confirm "Go on?" || fail "nothing was changed"
     fi
@@ -210,6 +221,7 @@ install() {
     if [ -n "${REWIND_HOME:-}" ]; then
         say "  home       REWIND_HOME is set: rewind finds these checkpoints only where it is set, too"
     fi
+    connect
     if [ -n "$init" ]; then
         say ""
         if [ "$yes" = yes ]; then set -- --yes; else set --; fi
@@ -217,6 +229,13 @@ install() {
     else
         say "  next       in a project: rewind init"
     fi
+}
+
+connect() { # the agents that are found; without --yes each is asked about, and so is the tier
+    say ""
+    if [ "$yes" = yes ]; then set -- --agents all --yes; else set --; fi
+    (cd -- "$HOME" && "$system/bin/rewind" config --register-hooks "$@") ||
+        say "  agents     rewind config --register-hooks tries that again"
 }
 
 # ---- uninstall
@@ -245,6 +264,9 @@ uninstall() {
 }
 
 remove_program() {
+    if [ -x "$system/bin/rewind" ]; then # agents must not call what is gone
+        (cd -- "$HOME" && "$system/bin/rewind" config --unregister-hooks) | grep -v 'was not connected' || true
+    fi
     made_bin=no
     if [ -f "$placed" ] && grep -qx -- "$bin" "$placed"; then made_bin=yes; fi
     for name in $names; do

@@ -209,13 +209,11 @@ def disk(lab: Lab, size: int, count: int) -> list[Row]:
 
 def start_up(lab: Lab, repeat: int) -> list[Row]:
     """Starting the command, beside starting Python."""
-    import sys
-
     ways = contest({
-        "python": Contestant(lambda: lab.run(sys.executable, "-c", "pass", at=lab.home)),
+        "python": Contestant(lambda: lab.run(lab.python, "-c", "pass", at=lab.home)),
         "help": Contestant(lambda: lab.rewind("--help", at=lab.home)),
         "engine": Contestant(lambda: lab.run(
-            sys.executable, "-c", "import coderewind.wiring", at=lab.home)),
+            lab.python, "-c", "import coderewind.wiring", at=lab.home)),
     }, repeat)
     return [
         timed("rewind --help", 0, ways["help"], ways["python"], "python -c pass"),
@@ -226,12 +224,11 @@ def start_up(lab: Lab, repeat: int) -> list[Row]:
 def import_costs(lab: Lab, most: int = 12) -> str:
     """The costliest imports of `rewind save`, as lines of Markdown."""
     import subprocess
-    import sys
 
     root = lab.folder / "imports"
     root.mkdir()
     lab.rewind("save", at=root)
-    words = [sys.executable, "-X", "importtime", os.fspath(lab.command), "save"]
+    words = [os.fspath(lab.python), "-X", "importtime", os.fspath(lab.command), "save"]
     done = subprocess.run(words, cwd=root, env=lab.env, capture_output=True, check=True)
     costs = []
     for line in done.stderr.decode().splitlines():

@@ -83,7 +83,9 @@ def text(rows: list[Row]) -> str:
     )
 
 
-def page(rows: list[Row], command: str, git: str, minutes: float, imports: str) -> str:
+def page(
+    rows: list[Row], command: str, git: str, minutes: float, imports: str, load: list[float]
+) -> str:
     """docs/benchmarks.md."""
     table = [
         "| " + " | ".join(cells) + " |"
@@ -97,6 +99,7 @@ def page(rows: list[Row], command: str, git: str, minutes: float, imports: str) 
         command=command, machine=machine(), git=git, python=platform.python_version(),
         system=platform.platform(), zlib=zlib.ZLIB_RUNTIME_VERSION, minutes=minutes,
         table="\n".join(table), verdict=verdict, imports=imports,
+        load=f"{min(load):.1f} to {max(load):.1f}",
     )
 
 
@@ -117,17 +120,18 @@ _PAGE = """\
 
 This page is written by `{command}`; do not edit it.
 
-Every ratio was measured in one run, the programs in turn, and is a ratio of medians. Trees are
-generated: nested folders with about 12 files each, source-like text (median 2.4 KB), a
-`.gitignore`, and a quarter as many files again in an ignored `node_modules`. All of it is committed
-and packed, as after a clone. *capture* is everything that a checkpoint takes, fsync and ledger
-record included, in a Python process that is already running; *process* is `rewind` from its
-start to its end. *fresh index* is what several older tools do for a checkpoint: `git add -A` and
-`git write-tree` with a temporary index. *tar* is what others do: a `tar.gz` without `node_modules`.
-Nothing is kept in memory between two captures, and the disk cache is warm for all.
+Every ratio was measured in one run, the programs in turn, and is a ratio of their best wall times,
+which other work on the machine disturbs least; *CPU* is the median of processor time, children
+included. Trees are generated: nested folders with about 12 files each, source-like text (median
+2.4 KB), a `.gitignore`, and a quarter as many files again in an ignored `node_modules`. All of it
+is committed and packed, as after a clone. *capture* is everything that a checkpoint takes, fsync
+and ledger record included, in a Python process that is already running; *process* is `rewind` from
+its start to its end. *fresh index* is what several older tools do for a checkpoint: `git add -A`
+and `git write-tree` with a temporary index. *tar* is what others do: a `tar.gz` without
+`node_modules`. Nothing is kept in memory between two captures, and the disk cache is warm for all.
 
 Machine: {machine}; {system}; Python {python}; {git}; zlib {zlib}. The run took {minutes:.0f}
-minutes.
+minutes; the machine was shared, its load {load}.
 
 {table}
 

@@ -1,14 +1,15 @@
 """Measure Rewind against git and the methods of other tools; one script, one table.
 
-    python benchmarks/speed.py [--quick] [--sizes 2000,20000,100000]
+    python benchmarks/speed.py [--quick] [--sizes 2000,20000,100000] [--write]
 
-Prints the table and writes docs/benchmarks.md. Needs a quiet machine, git, tar, and for the largest
-tree about 3 GB of room for temporary files (TMPDIR chooses where).
+Prints the table, and with --write writes docs/benchmarks.md. Takes half an hour, and for the
+largest tree about 3 GB of room for temporary files (TMPDIR chooses where).
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 import time
@@ -23,6 +24,7 @@ from benchmarks.trees import make_tree  # noqa: E402
 
 PAGE = REPOSITORY / "docs" / "benchmarks.md"
 PARTS = ("captures", "restores", "list", "memory", "disk", "start")
+SIZES = "2000,20000,100000"
 RESTORED = 20_000  # files in the tree that restores are measured in
 
 
@@ -32,12 +34,14 @@ def main() -> int:
     parts = options.only.split(",") if options.only else list(PARTS)
     began = time.monotonic()
     found: list[rows.Row] = []
+    load: list[float] = []
     with tempfile.TemporaryDirectory(prefix="rewind-speed-") as folder:
         lab = Lab(Path(folder))
         if "captures" in parts or "restores" in parts:
             for size in sizes:
                 _say(f"a tree of {size:,} files")
                 found += _on_tree(lab, size, parts, quick=options.quick)
+                load.append(os.getloadavg()[0])
         if "list" in parts:
             count = 500 if options.quick else 10_000
             _say(f"{count:,} checkpoints")
@@ -50,28 +54,33 @@ def main() -> int:
             size, count = (2000, 100) if options.quick else (20_000, 1000)
             _say(f"disk: {count:,} checkpoints of {size:,} files")
             found += experiments.disk(lab, size, count)
+        load.append(os.getloadavg()[0])
         _say("start-up")
         found += experiments.start_up(lab, 15)
         imports = experiments.import_costs(lab)
         git = lab.read("git", "--version", at=lab.home)
     print(rows.text(found))
-    if not options.quick and not options.only:
+    print(imports)
+    if options.write:
         minutes = (time.monotonic() - began) / 60
-        command = "python benchmarks/speed.py --sizes " + options.sizes
-        PAGE.parent.mkdir(exist_ok=True)
-        PAGE.write_text(rows.page(found, command, git, minutes, imports))
-    else:
-        print(imports)
+        command = "python benchmarks/speed.py --write"
+        if options.sizes != SIZES:
+            command += f" --sizes {options.sizes}"
+        PAGE.write_text(rows.page(found, command, git, minutes, imports, load))
     return 0
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
     parser.add_argument("--quick", action="store_true",
-                        help="small numbers, in two minutes; writes no page")
-    parser.add_argument("--sizes", default="2000,20000,100000", help="files in the trees")
-    parser.add_argument("--only", help="some parts: " + ",".join(PARTS) + "; writes no page")
-    return parser.parse_args()
+                        help="small numbers, in two minutes")
+    parser.add_argument("--sizes", default=SIZES, help="files in the trees")
+    parser.add_argument("--only", help="some parts: " + ",".join(PARTS))
+    parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md")
+    options = parser.parse_args()
+    if options.write and (options.quick or options.only):
+        parser.error("the page is written by a whole run: --write fits neither --quick nor --only")
+    return options
 
 
 def _on_tree(lab: Lab, size: int, parts: list[str], *, quick: bool) -> list[rows.Row]:

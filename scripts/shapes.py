@@ -43,6 +43,7 @@ SCENES: dict[str, str] = {
     "validate": "config tier exact >/dev/null; validate",
     "doctor": "doctor",
     "store": "store",
+    "statusline": "statusline",
     "demo": "demo",
     "completion": "completion fish",
     "an error": "restore nonsense",

@@ -6,14 +6,19 @@ bug with a report file.
 
 from __future__ import annotations
 
+import io
 import os
 import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 
 def main() -> None:
     """Run the command line and exit."""
     _open_standard_streams()
-    sys.exit(run(sys.argv[1:]))
+    _leave(run(sys.argv[1:]))
 
 
 def run(argv: list[str]) -> int:
@@ -22,6 +27,15 @@ def run(argv: list[str]) -> int:
         from coderewind.hooks.entry import run_hook
 
         return run_hook(argv[1:])
+    if argv == ["bridge"]:
+        from coderewind.bridge.entry import run_bridge
+
+        return run_bridge()
+    from coderewind.cli.quick import run_quickly
+
+    code = run_quickly(argv)
+    if code is not None:
+        return code
     from coderewind.cli.top import run_cli
 
     return run_cli(argv)
@@ -34,6 +48,20 @@ def _open_standard_streams() -> None:
             os.fstat(fd)
         except OSError:
             os.open(os.devnull, os.O_RDWR)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show a sign is no error
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _leave(code: int) -> NoReturn:
+    """End at once: all is on the disk and said, and taking Python apart would cost 5 ms more."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except (OSError, ValueError):
+            code = code or 1
+    os._exit(code)
 
 
 if __name__ == "__main__":

@@ -5,12 +5,18 @@ from __future__ import annotations
 import os
 
 from coderewind.engine import retention, settings
+from coderewind.engine.changes import changes_between
 from coderewind.engine.engine import Engine
 from coderewind.engine.moving import Outcome
+from coderewind.model.changes import FileChange
 from coderewind.model.plan import Plan
 from coderewind.model.records import Anchor, Checkpoint
 from coderewind.timeline.build import Timeline
 from coderewind.wiring import open_engine
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from coderewind.context.tools import Gate
 
 
 class Rewind:
@@ -51,6 +57,10 @@ class Rewind:
         """All checkpoints, newest first in `.checkpoints`."""
         return self.engine.timeline()
 
+    def changes(self, before: Checkpoint | str, after: Checkpoint | str) -> list[FileChange]:
+        """The files in which two checkpoints differ, with their lines counted."""
+        return changes_between(self.engine, self._checkpoint(before), self._checkpoint(after))
+
     def plan(self, target: Checkpoint | str, *, paths: tuple[str, ...] = ()) -> Plan:
         """What restoring would change, without changing anything."""
         return self.engine.plan(self._checkpoint(target), paths=_bytes(paths))
@@ -70,6 +80,14 @@ class Rewind:
     def undo_restore(self) -> Outcome:
         """Reverse the last restore, undo or redo."""
         return self.engine.undo_restore()
+
+    def gate(self, *, subagent: bool = False) -> Gate:
+        """What the user's configuration lets an agent do with its context and these files."""
+        from coderewind.context.tools import Gate
+
+        values = settings.load(self.engine.store)
+        return Gate(enabled=values.flag("checkpoint.enabled"),
+                    may_restore=values.flag("agents.mayRestore"), subagent=subagent)
 
     def prune(self, keep: int | None = None) -> retention.Pruned:
         """Apply retention and compact the store."""

@@ -8,6 +8,7 @@ from coderewind.engine import settings as configuration
 from coderewind.engine.engine import Engine
 from coderewind.errors import RewindError
 from coderewind.store import home
+from coderewind.store.folders import user_home
 from coderewind.store.home import Store
 from coderewind.store.seed import seed
 from coderewind.store.workspace import Workspace, find
@@ -70,7 +71,7 @@ def refuse_home(root: bytes, *, force: bool = False) -> None:
         return
     too_wide = {os.path.realpath(b"/")}
     try:
-        too_wide.add(os.path.realpath(home.user_home()))
+        too_wide.add(os.path.realpath(user_home()))
     except RewindError:
         pass
     if root in too_wide:

@@ -7,10 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from .rooms import ROOMS, ClaudeRoom, DroidRoom, HookRoom, Room
+from .omp import Connected as ConnectedOmp
+from .pi import Connected as ConnectedPi
+from .pi import PiRoom
+from .rooms import ClaudeRoom, DroidRoom, HookRoom, Room
+
+ROOMS: dict[str, type[Room]] = {"claude": ClaudeRoom, "droid": DroidRoom, "pi": ConnectedPi,
+                                "omp": ConnectedOmp}
 
 
-@pytest.fixture(params=["claude", "droid"])
+@pytest.fixture(params=["claude", "droid", "pi", "omp"])
 def room(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Room]:
     """Each agent in turn, connected."""
     made = ROOMS[request.param](tmp_path)
@@ -44,3 +50,11 @@ def droid(tmp_path: Path) -> Iterator[DroidRoom]:
     yield made
     made.close()
     assert made.log() == "", "a hook failed"
+
+
+@pytest.fixture
+def pi_room(tmp_path: Path) -> Iterator[PiRoom]:
+    made = PiRoom(tmp_path)
+    yield made
+    made.close()
+    assert made.log() == "", "the bridge failed"

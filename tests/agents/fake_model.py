@@ -5,7 +5,8 @@
 The newest user text that holds SCRIPT: counts. Step k is answered when k answers follow it, so the
 server keeps no state, and a conversation may be cut or resumed at will; a list is one answer with
 parallel calls. A step is {"text": words}, {"tool": name, "input": {...}}, or one of these with
-"sleep": seconds. After the last step it says "done", without a script "ok: <the prompt>".
+"sleep": seconds, or with "fail": times, to be answered with an error so many times first. After the
+last step it says "done", without a script "ok: <the prompt>".
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def script(*steps: Json | list[Json]) -> str:
                               lambda m: m[1] + m[2].replace(" ", "\\u0020"), text)
 
 
-def call(name: str, **given: Any) -> Json:
+def call(name: str, /, **given: Any) -> Json:
     return {"tool": name, "input": given}
 
 
@@ -46,6 +47,7 @@ class FakeModel:
 
     def __init__(self) -> None:
         self.requests: list[Json] = []
+        self.failed: dict[str, int] = {}
         model = self
 
         class Handler(_Handler):
@@ -97,7 +99,11 @@ class _Handler(BaseHTTPRequestHandler):
             self._reply({"input_tokens": len(raw) // 4})
             return
         self.fake.requests.append(body)
-        blocks = [_block(step) for step in answer(body)]
+        steps = answer(body)
+        if any(self._fails(step) for step in steps):
+            self._reply({"type": "error", "error": {"type": "api_error", "message": "no"}}, 500)
+            return
+        blocks = [_block(step) for step in steps]
         message: Json = {
             "id": "msg_" + secrets.token_hex(11), "type": "message", "role": "assistant",
             "model": body.get("model", "fake"), "content": [], "stop_reason": None,
@@ -109,6 +115,11 @@ class _Handler(BaseHTTPRequestHandler):
             self._stream(message, blocks, reason)
         else:
             self._reply({**message, "content": blocks, "stop_reason": reason})
+
+    def _fails(self, step: Json) -> bool:
+        key = json.dumps(step)
+        self.fake.failed[key] = self.fake.failed.get(key, 0) + 1
+        return self.fake.failed[key] <= int(step.get("fail", 0))
 
     def _stream(self, message: Json, blocks: list[Json], reason: str) -> None:
         events: list[Json] = [{"type": "message_start", "message": message}]
@@ -140,9 +151,9 @@ class _Handler(BaseHTTPRequestHandler):
         except (BrokenPipeError, ConnectionResetError):
             pass  # the agent was interrupted
 
-    def _reply(self, data: Json) -> None:
+    def _reply(self, data: Json, status: int = 200) -> None:
         raw = json.dumps(data).encode()
-        self.send_response(200)
+        self.send_response(status)
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(raw)))
         self.end_headers()

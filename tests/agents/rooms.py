@@ -26,6 +26,7 @@ class Room:
     agent = ""
     write_tool = ""
     shell_tool = ""
+    edit_tool = "Edit"
 
     def __init__(self, base: Path) -> None:
         self.home = base / "home"
@@ -237,7 +238,7 @@ class DroidRoom(Room):
             json.dumps({"customModels": [model], **more}))
 
     def env(self) -> dict[str, str]:
-        env = super().env()
+        env = {**super().env(), "FACTORY_AIRGAP_ENABLED": "true"}  # it waits for servers otherwise
         env["PATH"] = f"{os.path.dirname(self.program)}:{env['PATH']}"
         return env
 
@@ -269,6 +270,3 @@ class DroidRoom(Room):
         found = list((self.home / ".factory/sessions").glob(f"*/{session}.jsonl"))
         assert len(found) == 1, found
         return found[0]
-
-
-ROOMS: dict[str, type[Room]] = {"claude": ClaudeRoom, "droid": DroidRoom}

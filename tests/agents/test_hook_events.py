@@ -127,6 +127,24 @@ def test_calls_that_overlap_are_marked_and_their_batch_is_exact(hooks: HookRoom)
     assert f"#{first['number']} " in hooks.rewind("list", "--all").stdout
 
 
+@pytest.mark.parametrize("ended", ["t1", "other", ""])
+def test_a_batch_of_one_call_is_looked_at_unless_that_very_call_was(
+    hooks: HookRoom, ended: str
+) -> None:
+    """Claude Code tells of an edit that it refused, and of one that was denied, only so."""
+    hooks.hook("UserPromptSubmit", prompt="one")
+    if ended:
+        hooks.tool("PreToolUse", "Edit", ended, file_path="/x/a.txt")
+        hooks.tool("PostToolUse", "Edit", ended, file_path="/x/a.txt")
+    (hooks.folder / "a.txt").write_text("a\n")
+    payload = {"session_id": "s1", "cwd": str(hooks.folder), "prompt_id": "p1", "tool_calls": [
+        {"tool_name": "Edit", "tool_input": {"file_path": "/x/a.txt",
+         "new_string": '"tool_use_id":"other"'}, "tool_use_id": "t1"}]}
+    hooks.raw("PostToolBatch", json.dumps(payload, separators=(",", ":")).encode())
+
+    assert ("batch" in hooks.kinds()) == (ended != "t1")
+
+
 @pytest.mark.parametrize("command", [
     "git reset --hard HEAD~1", "cd x && git checkout -- .", "git clean -fdx", "git stash",
     "rm -rf build", "git -C sub reset --hard", "bash -c 'rm -fr x'", "git branch -D topic",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from typing import Any
 
 from coderewind.agents.settings import hook_command
 
@@ -11,14 +12,11 @@ from .rooms import HookRoom
 
 # What may be loaded beside Python's own start, in an exact tier's hook that finds nothing changed.
 ALLOWED = {
-    "__future__", "_bisect", "_blake2", "_bz2", "_collections", "_collections_abc",
-    "_compression", "_functools", "_hashlib", "_json", "_locale", "_lzma", "_md5", "_operator",
-    "_random", "_sha1", "_sha2", "_sha256", "_sha3", "_sha512", "_signal", "_sre", "_stat",
-    "_struct", "_weakrefset", "array", "binascii", "bisect", "bz2", "coderewind", "collections",
-    "copyreg", "enum", "errno", "fcntl", "fnmatch", "functools", "genericpath", "grp", "hashlib",
-    "itertools", "json", "keyword", "lzma", "math", "mmap", "operator", "os", "posixpath", "pwd",
-    "re", "reprlib", "shutil", "signal", "stat", "struct", "threading", "types", "warnings",
-    "weakref", "zlib",
+    "__future__", "_bisect", "_blake2", "_collections", "_collections_abc", "_functools",
+    "_hashlib", "_json", "_operator", "_signal", "_sre", "_stat", "_struct", "array", "bisect",
+    "coderewind", "collections", "copyreg", "enum", "errno", "fcntl", "functools", "gc",
+    "genericpath", "hashlib", "itertools", "json", "keyword", "math", "mmap", "operator", "os",
+    "posixpath", "re", "reprlib", "signal", "stat", "struct", "types", "zlib",
 }
 _TRACE = "; import sys; sys.stderr.write(' '.join(sys.modules)); sys.exit(code)"
 
@@ -29,7 +27,8 @@ def modules(hooks: HookRoom, event: str, **fields: object) -> set[str]:
     command[4] = command[4].replace("; main()", "; from coderewind.__main__ import run; "
                                     "code = run(sys.argv[1:])") + _TRACE
     payload = {"session_id": "s1", "cwd": str(hooks.folder), "prompt_id": "p1", **fields}
-    ended = subprocess.run(command, input=json.dumps(payload).encode(), env=hooks.env(),
+    text = json.dumps(payload, separators=(",", ":"))  # as JavaScript writes it
+    ended = subprocess.run(command, input=text.encode(), env=hooks.env(),
                            cwd=hooks.folder, capture_output=True, check=True)
     bare = subprocess.run([*command[:3], "-c", "import sys; print(*sys.modules)"],
                           capture_output=True, check=True).stdout.decode().split()
@@ -46,6 +45,19 @@ def test_a_hook_that_finds_nothing_changed_loads_nothing_else(hooks: HookRoom) -
 
     assert "coderewind" in loaded
     assert loaded - ALLOWED == set()
+
+
+def test_a_batch_of_one_call_that_is_captured_already_loads_next_to_nothing(
+    hooks: HookRoom,
+) -> None:
+    call: dict[str, Any] = {"tool_name": "Bash", "tool_use_id": "t1", "tool_input": {}}
+    hooks.hook("UserPromptSubmit", prompt="one")
+    hooks.hook("PreToolUse", **call)
+    hooks.hook("PostToolUse", **call)
+
+    assert modules(hooks, "PostToolBatch", tool_calls=[call]) <= {
+        "__future__", "_collections_abc", "_stat", "coderewind", "gc", "genericpath", "os",
+        "posixpath", "stat"}
 
 
 def test_no_hook_loads_a_command_line_or_a_terminal(hooks: HookRoom) -> None:

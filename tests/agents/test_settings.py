@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from coderewind.agents import settings, tier
-from coderewind.agents.settings import Change, hook_command
+from coderewind.agents.settings import FileChange, hook_command
 from coderewind.errors import RewindError
 
 from .rooms import HookRoom
@@ -32,16 +32,16 @@ OTHERS = """{
 
 
 def register(path: Path, name: str = "exact", agent: str = "claude", *, nested: bool = True
-             ) -> Change:
+             ) -> FileChange:
     change = settings.plan_register(str(path), agent, tier.load(name), nested=nested,
                                     exec_form=True)
-    settings.apply(change)
+    change.apply()
     return change
 
 
-def unregister(path: Path, *, nested: bool = True) -> Change:
+def unregister(path: Path, *, nested: bool = True) -> FileChange:
     change = settings.plan_unregister(str(path), nested=nested)
-    settings.apply(change)
+    change.apply()
     return change
 
 
@@ -167,7 +167,7 @@ def test_a_change_by_somebody_else_in_between_is_not_overwritten(path: Path) -> 
     path.write_text("{}")
 
     with pytest.raises(RewindError, match="meanwhile"):
-        settings.apply(change)
+        change.apply()
 
     assert path.read_text() == "{}"
 
@@ -176,7 +176,7 @@ def test_the_shell_form_runs_the_same_command(tmp_path: Path) -> None:
     path = tmp_path / "hooks.json"
     change = settings.plan_register(str(path), "droid", tier.load("exact"), nested=False,
                                     exec_form=False)
-    settings.apply(change)
+    change.apply()
 
     handler = json.loads(path.read_text())["SessionStart"][0]["hooks"][0]
     assert settings.is_ours(handler)
@@ -274,3 +274,32 @@ def test_an_unknown_agent_is_named(hooks: HookRoom) -> None:
 
     assert ended.returncode == 2
     assert "'cursor'" in ended.stderr
+
+
+def test_doctor_says_how_each_agent_is_connected(hooks: HookRoom) -> None:
+    (hooks.home / ".factory").mkdir()
+    hooks.rewind("init", "--agents", "claude")
+    said = hooks.rewind("doctor", ok=False).stdout
+    assert f"connected in {hooks.home}/.claude/settings.json; last heard: no event yet" in said
+    assert "Droid: not connected: rewind init --agents droid" in said
+    assert "claude is not in PATH" in said
+
+    hooks.hook("SessionStart", source="startup")
+    path = hooks.home / ".claude" / "settings.json"
+    path.write_text(path.read_text().replace("-I", "-E"))
+    agents = {row["agent"]: row
+              for row in json.loads(hooks.rewind("doctor", "--json", ok=False).stdout)["agents"]}
+
+    assert agents["claude"]["lastEvent"] == "SessionStart"
+    assert any("not this installation's" in words for words in agents["claude"]["problems"])
+    assert agents["droid"] == {"agent": "droid", "program": "", "version": "", "connected": [],
+                               "lastEvent": "", "lastEventTime": 0.0, "problems": []}
+
+
+def test_doctor_names_settings_that_cannot_be_read(hooks: HookRoom) -> None:
+    hooks.rewind("init", "--agents", "claude")
+    (hooks.home / ".claude" / "settings.json").write_text("{\n oops")
+    ended = hooks.rewind("doctor", ok=False)
+
+    assert ended.returncode == 1
+    assert "line 2 column 2" in ended.stdout

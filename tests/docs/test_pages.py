@@ -3,9 +3,10 @@
 import re
 from pathlib import Path
 
+import click
 import pytest
 
-from coderewind.cli.top import COMMANDS
+from coderewind.cli.top import COMMANDS, rewind
 from coderewind.engine import settings
 from coderewind.model import coverage, records
 from scripts import pages, shapes
@@ -42,7 +43,12 @@ def test_every_command_is_documented(command: str) -> None:
     assert len(prose.split()) >= 5, "a sentence that --help does not say"
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+def prints_json(command: str) -> bool:
+    made = rewind.get_command(click.Context(rewind), command)
+    return made is not None and any(option.name == "as_json" for option in made.params)
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if prints_json(name)])
 def test_every_json_document_has_an_example(command: str) -> None:
     shown = {part.removeprefix("json ").split()[0] for part in pages.parts(FORMAT)}
 
@@ -128,17 +134,33 @@ def test_every_page_can_be_reached(page: Path) -> None:
     assert page in reached
 
 
-def test_the_python_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = (DOCS / "python.md").read_text("utf-8")
-    example = re.search(r"^```python\n(.*?)^```$", text, re.M | re.S)
-    assert example
+def examples(page: str) -> list[str]:
+    """The Python of a page, in its order."""
+    return re.findall(r"^```python\n(.*?)^```$", (DOCS / page).read_text("utf-8"), re.M | re.S)
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with one file, in which the examples run."""
     project = tmp_path / "project"
     project.mkdir()
     (project / "app.py").write_text("print('hello')\n")
     monkeypatch.chdir(project)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("REWIND_HOME", str(tmp_path / "rewind-home"))
+    return project
 
-    exec(compile(example[1], "docs/python.md", "exec"), {"__name__": "example"})
+
+def test_the_python_example_runs(project: Path) -> None:
+    exec(compile(examples("python.md")[0], "docs/python.md", "exec"), {"__name__": "example"})
 
     assert (project / "app.py").read_text() == "import jwt\n"
+
+
+@pytest.mark.usefixtures("project")
+def test_the_examples_of_context_rewind_run() -> None:
+    page: dict[str, object] = {"__name__": "example"}
+    for example in examples("context.md"):
+        exec(compile(example, "docs/context.md", "exec"), page)
+
+    assert [len(request) for request in page["sent"]] == [1, 3, 5, 4]  # type: ignore[attr-defined]

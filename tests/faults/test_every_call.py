@@ -29,7 +29,8 @@ def _undo_restore(world: World) -> object:
 
 def _label(world: World) -> object:
     rewind = opened(world.box)
-    return rewind.engine.note("label", {"target": rewind.engine.resolve("1").id, "label": "named"})
+    rewind.engine.label(rewind.engine.resolve("1"), "named")
+    return None
 
 
 def _gc(world: World) -> object:
@@ -81,8 +82,8 @@ def _break(world: World, verb: str, at: int, how: str) -> str:
     if outcome == "done":
         world.box.assert_like(after, f"{what}: exit 0, so the project")
     elif outcome != "dead":
-        listed = opened(world.box).timeline().checkpoints
-        assert len(listed) <= most, f"{what}: not done, but listed"
+        listed = len(opened(world.box).timeline().checkpoints)
+        assert listed <= most, f"{what}: not done, but listed"
         close_all()
     files = before if before is after else None
     world.assert_sound(what, files=files)

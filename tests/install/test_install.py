@@ -100,6 +100,31 @@ def test_checkpoints_go_only_on_a_users_word(user: User) -> None:
 
 
 @pytest.mark.slow
+def test_agents_are_connected_and_let_go_again(user: User) -> None:
+    settings = user.home / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text('{"model": "opus"}')
+    (user.home / ".factory").mkdir()
+
+    done = user.install("--yes")
+    assert f"claude connected: {settings} (tier exact)" in done.stdout
+    assert "droid connected" in done.stdout
+    assert str(user.system) in settings.read_text()
+
+    # Again, by hand: an upgrade asks for the tier, and before it changes what is registered.
+    said = user.asked(answer="y\nbalanced\ny\nn\n")
+    assert "every tool that can write" in said, "the tiers are explained"
+    assert f"{settings} has hooks of Rewind already. Change them?" in said
+    assert "(tier balanced)" in said
+    assert "UserPromptSubmit" not in settings.read_text()
+    assert "UserPromptSubmit" in (user.home / ".factory" / "hooks.json").read_text(), "no is no"
+
+    done = user.install("--uninstall", "--yes")
+    assert settings.read_text() == '{"model": "opus"}'
+    assert list((user.home / ".factory").iterdir()) == []
+
+
+@pytest.mark.slow
 def test_a_failed_upgrade_leaves_the_program_working(user: User) -> None:
     user.install("--yes")
     (user.checkout / "pyproject.toml").write_text("not a project\n")
@@ -257,3 +282,18 @@ def test_it_is_plain_sh(user: User) -> None:
         pytest.skip("there is no dash here")
 
     assert user.run([dash, "-n", str(user.checkout / "install.sh")]).returncode == 0
+
+
+@pytest.mark.slow
+def test_what_the_mcp_server_needs_is_installed_on_request_and_kept(user: User) -> None:
+    assert user.install("--yes").returncode == 0
+    rewind = str(user.bin / "rewind")
+    done = user.run([rewind, "mcp"])
+    assert done.returncode == 1
+    assert done.stderr == ("rewind: the MCP server needs a package that is not installed\n"
+                           "  ./install.sh --mcp installs it, or pip install 'coderewind[mcp]'\n")
+
+    for words in (["--yes", "--mcp"], ["--yes"]):
+        assert user.install(*words).returncode == 0
+        done = user.run([rewind, "mcp"])  # nobody there: it ends at once
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

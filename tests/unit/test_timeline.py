@@ -135,6 +135,15 @@ def test_what_undo_restore_left_can_be_redone() -> None:
     assert timeline.by_id[timeline.position.redo[-1]].snapshot == oid("a")
 
 
+def test_restores_that_were_taken_back_one_after_the_other_are_redone_in_turn() -> None:
+    story = _three().restore("r1", "b", now="c", to="b").restore("r2", "a", now="b", to="a")
+    story.undo_restore("x1", now="a").undo_restore("x2", now="b")
+
+    assert story.timeline().position.redo == ("x1", "x2")
+    story.redo("y", now="c")
+    assert story.timeline().position.redo == ("x1",)
+
+
 def test_undo_restore_reverses_an_undo_and_a_redo() -> None:
     story = _three().undo("u", now="c").redo("e", now="b").undo_restore("x", now="c")
     assert story.timeline().position.standing == "b"

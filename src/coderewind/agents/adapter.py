@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 
+from coderewind.store.pack import write_aside
+
 # Where a checkpoint stands in its conversation (`at` in its record).
 AT_START = "start"  # before the session's first prompt
 AT_PROMPT = "prompt"  # just before the prompt
@@ -31,24 +33,32 @@ class Position:
 class Cut:
     """The part of a conversation that a restore keeps."""
 
-    __slots__ = ("has_prompts", "lines", "prompt")
+    __slots__ = ("has_prompts", "leaf", "lines", "prompt")
 
-    def __init__(self, lines: list[bytes], prompt: str, *, has_prompts: bool) -> None:
+    def __init__(
+        self, lines: list[bytes], prompt: str, *, has_prompts: bool, leaf: str = ""
+    ) -> None:
         self.lines = lines
+        self.leaf = leaf  # the entry kept last, for agents whose session is a tree
         self.prompt = prompt  # the prompt that comes next, to be put back into the input box
         self.has_prompts = has_prompts  # without any, there is nothing to resume
 
 
 class Adapter:
-    """One agent. Subclasses answer for Claude Code and Droid."""
+    """One agent. Subclasses answer for each."""
 
     name = ""
     title = ""
     program = ""
+    has_tree = False  # whether a session's file can go on from an earlier entry, too
 
     def home(self) -> str:
         """The agent's own folder."""
         raise NotImplementedError
+
+    def is_here(self) -> bool:
+        """Whether the agent is, or was, used on this machine."""
+        return os.path.isdir(self.home())
 
     def session_files(self, session: str) -> list[str]:
         """The session's file, wherever below the agent's folder it lies now."""
@@ -80,6 +90,18 @@ class Adapter:
         """
         raise NotImplementedError
 
+    def move(self, path: str, entry: str) -> str:
+        """Make a closed session go on from `entry` ('' from its beginning); where it stood."""
+        raise NotImplementedError
+
+    def running(self) -> list[int]:
+        """The processes that run the agent.
+
+        Raises:
+            OSError: the system does not tell.
+        """
+        raise NotImplementedError
+
     def resume_command(self, new: str, prompt: str) -> list[str]:
         """The command that continues in a session ('' begins a fresh one)."""
         raise NotImplementedError
@@ -98,16 +120,8 @@ class Adapter:
 
 def write_new(path: str, data: bytes) -> None:
     """A private file that was not there before, complete or not at all."""
-    temp = f"{path}.rewind-{os.getpid()}"
-    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    temp = write_aside(os.fsencode(path), data)
     try:
-        try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(fd, view) :]
-            os.fsync(fd)
-        finally:
-            os.close(fd)
         os.link(temp, path)  # unlike a rename, refuses to replace
     finally:
         os.unlink(temp)

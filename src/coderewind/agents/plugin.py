@@ -12,8 +12,10 @@ import shutil
 import subprocess
 import sys
 
+from coderewind.agents import bundled
+from coderewind.agents.version import Version
 from coderewind.errors import RewindError
-from coderewind.store.home import make_private, rewind_home
+from coderewind.store.folders import make_private, rewind_home
 
 NAME = "rewind"
 MARKET = "coderewind"
@@ -38,7 +40,7 @@ def write_out() -> str:
     make_private(os.fsencode(folder))
     target = os.path.join(folder, "claude")
     fresh = f"{target}.{os.getpid()}"
-    shutil.copytree(_source(), fresh)
+    shutil.copytree(bundled.folder("claude"), fresh)
     script = os.path.join(fresh, NAME, "hooks", "register.ts")
     with open(script, encoding="utf-8") as file:
         text = file.read()
@@ -78,19 +80,7 @@ def is_installed(config: str) -> bool:
 
 
 def runs_mods(version: str) -> bool:
-    try:
-        return tuple(int(part) for part in version.split(".")[:3]) >= MODS_SINCE
-    except ValueError:
-        return False
-
-
-def _source() -> str:
-    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    for base in (package, os.path.dirname(os.path.dirname(package))):
-        folder = os.path.join(base, "extensions", "claude")
-        if os.path.isdir(folder):
-            return folder
-    raise RewindError("the plugin is not part of this installation", hint="install Rewind again")
+    return Version(version).is_at_least(MODS_SINCE)
 
 
 def _run(program: str, *args: str) -> str:

@@ -12,30 +12,57 @@ import os
 import shlex
 import sys
 
+from coderewind.agents.connection import Change
 from coderewind.agents.tier import Hook, Tier
 from coderewind.errors import RewindError
+from coderewind.store.pack import write_durably
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 MARK = "coderewind.__main__"
 BACKUP = ".before-rewind"
-# The oldest Claude Code that was seen to take `args`; an older one gets a line for its shell.
-EXEC_FORM_SINCE = (2, 1, 327)
 
 
-class Change:
+class FileChange(Change):
     """What registering or unregistering would make of one file."""
 
-    __slots__ = ("after", "before", "had_ours", "path")
+    __slots__ = ("after", "before")
 
     def __init__(self, path: str, before: bytes | None, after: bytes | None, *, had_ours: bool
                  ) -> None:
-        self.path = path
+        super().__init__(path, had_ours=had_ours)
         self.before = before  # None: there is no such file
         self.after = after  # None: the file is to go
-        self.had_ours = had_ours
 
     @property
     def is_change(self) -> bool:
         return self.before != self.after
+
+    def apply(self) -> None:
+        """Replace the file: a temporary one beside it, renamed; its first version is kept."""
+        if not self.is_change:
+            return
+        path = os.path.realpath(self.path)
+        backup = path + BACKUP
+        try:
+            if _read(path) != self.before:
+                raise RewindError(f"{self.path} was changed by something else meanwhile",
+                                  hint="nothing was changed; try again")
+            if self.after is None:
+                os.unlink(path)
+                return
+            os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+            mode = os.stat(path).st_mode & 0o777 if self.before is not None else 0o600
+            if self.before is not None and not self.had_ours:
+                write_durably(os.fsencode(backup), self.before, mode)
+            write_durably(os.fsencode(path), self.after, mode)
+            if self.had_ours and self.after == _read(backup):
+                os.unlink(backup)
+        except OSError as error:
+            raise RewindError(f"{self.path} cannot be written: {error.strerror}",
+                              hint="nothing was changed") from error
 
 
 def hook_command(agent: str, event: str) -> list[str]:
@@ -44,9 +71,18 @@ def hook_command(agent: str, event: str) -> list[str]:
     -I and -S keep the user's PYTHONPATH, site-packages and current folder out of it. Not a script's
     path: Python ends with 2 when a script is gone, and 2 would block every tool of the agent.
     """
+    return [*_program(), "hook", "--agent", agent, event]
+
+
+def bridge_command() -> list[str]:
+    """The command that the extension in Pi and omp runs."""
+    return [*_program(), "bridge"]
+
+
+def _program() -> list[str]:
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     code = f"import sys; sys.path.append({package!r}); from {MARK} import main; main()"
-    return [sys.executable, "-I", "-S", "-c", code, "hook", "--agent", agent, event]
+    return [sys.executable, "-I", "-S", "-c", code]
 
 
 def entry(agent: str, hook: Hook, *, exec_form: bool) -> dict[str, object]:
@@ -72,29 +108,9 @@ def is_ours(handler: object) -> bool:
     return MARK in text and " hook " in text
 
 
-def claude_file(config: str, root: str, scope: str) -> str:
-    """Where Claude Code's hooks go. In a project: the file that is not committed, because the
-    interpreter's path is this machine's."""
-    if scope == "project":
-        return os.path.join(root, ".claude", "settings.local.json")
-    return os.path.join(config, "settings.json")
-
-
-def droid_file(config: str) -> str:
-    """Where Droid reads hooks: hooks.json, and settings.json only as long as that is absent.
-
-    Making a hooks.json would silence hooks that are in settings.json, so ours join those there.
-    """
-    hooks = os.path.join(config, "hooks.json")
-    settings = os.path.join(config, "settings.json")
-    if not os.path.exists(hooks) and isinstance(_load(settings)[0].get("hooks"), dict):
-        return settings
-    return hooks
-
-
 def plan_register(
     path: str, agent: str, tier: Tier, *, nested: bool, exec_form: bool
-) -> Change:
+) -> FileChange:
     """What the file becomes with our hooks. `nested`: events lie below a key `hooks`."""
     data, before, indent = _load(path)
     had_ours = _find_ours(_events(data, path, nested=nested))
@@ -116,16 +132,16 @@ def plan_register(
         elif event in events and _find_ours({event: groups}):
             del events[event]
     if had_ours and data == _load(path)[0]:
-        return Change(path, before, before, had_ours=True)
-    return Change(path, before, _dump(data, before, indent), had_ours=had_ours)
+        return FileChange(path, before, before, had_ours=True)
+    return FileChange(path, before, _dump(data, before, indent), had_ours=had_ours)
 
 
-def plan_unregister(path: str, *, nested: bool) -> Change:
+def plan_unregister(path: str, *, nested: bool) -> FileChange:
     """What the file becomes without our hooks: its old self, byte for byte, where it can be."""
     data, before, indent = _load(path)
     events = _events(data, path, nested=nested)
     if before is None or not _find_ours(events):
-        return Change(path, before, before, had_ours=False)
+        return FileChange(path, before, before, had_ours=False)
     for event, groups in list(events.items()):
         if isinstance(groups, list) and _find_ours({event: groups}):
             kept = _without_ours(groups)
@@ -137,39 +153,19 @@ def plan_unregister(path: str, *, nested: bool) -> Change:
         del data["hooks"]
     original = _read(os.path.realpath(path) + BACKUP)
     if original is None and not data:
-        return Change(path, before, None, had_ours=True)
+        return FileChange(path, before, None, had_ours=True)
     if original is not None and _parse(original, path) == data:
-        return Change(path, before, original, had_ours=True)
-    return Change(path, before, _dump(data, before, indent), had_ours=True)
+        return FileChange(path, before, original, had_ours=True)
+    return FileChange(path, before, _dump(data, before, indent), had_ours=True)
 
 
-def apply(change: Change) -> None:
-    """Replace the file: a temporary one beside it, renamed; its first version is kept.
-
-    Raises:
-        RewindError: the file changed since the plan was made, or it cannot be written.
-    """
-    if not change.is_change:
-        return
-    path = os.path.realpath(change.path)
-    backup = path + BACKUP
-    try:
-        if _read(path) != change.before:
-            raise RewindError(f"{change.path} was changed by something else meanwhile",
-                              hint="nothing was changed; try again")
-        if change.after is None:
-            os.unlink(path)
-            return
-        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-        mode = os.stat(path).st_mode & 0o777 if change.before is not None else 0o600
-        if change.before is not None and not change.had_ours:
-            _replace(backup, change.before, mode)
-        _replace(path, change.after, mode)
-        if change.had_ours and change.after == _read(backup):
-            os.unlink(backup)
-    except OSError as error:
-        raise RewindError(f"{change.path} cannot be written: {error.strerror}",
-                          hint="nothing was changed") from error
+def plan_edit(path: str, edit: Callable[[dict[str, object]], None]) -> FileChange:
+    """What a file becomes when its object is edited; as it is, when that changes nothing."""
+    data, before, indent = _load(path)
+    edit(data)
+    if before is None or data == _load(path)[0]:
+        return FileChange(path, before, before, had_ours=False)
+    return FileChange(path, before, _dump(data, before, indent), had_ours=False)
 
 
 def registered_events(path: str, *, nested: bool) -> list[str]:
@@ -300,19 +296,6 @@ def _read(path: str) -> bytes | None:
         raise RewindError(f"{path} cannot be read: {error.strerror}") from error
 
 
-def _replace(path: str, data: bytes, mode: int) -> None:
-    temp = f"{path}.rewind-{os.getpid()}"
-    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        try:
-            os.fchmod(fd, mode)
-            view = memoryview(data)
-            while view:
-                view = view[os.write(fd, view) :]
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-        os.replace(temp, path)
-    except BaseException:
-        os.unlink(temp)
-        raise
+def has_hooks(path: str) -> bool:
+    """Whether a settings file has a section of hooks, whoever's."""
+    return isinstance(_load(path)[0].get("hooks"), dict)

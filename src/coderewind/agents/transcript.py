@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-from hashlib import sha1
 from stat import S_ISREG
 
 TYPE_CHECKING = False
@@ -99,8 +98,22 @@ def part_since(path: str, mark: Mark, limit: int) -> Part | None:
 
 
 def _check(fd: int, offset: int) -> str:
+    from hashlib import sha1
+
     length = min(offset, _CHECKED)
     return sha1(os.pread(fd, length, offset - length), usedforsecurity=False).hexdigest()
+
+
+def read_session(path: str, limit: int = -1) -> bytes:
+    """A session file's content, at most `limit` bytes of it; b"" when it cannot be read."""
+    fd = open_session(path)
+    if fd < 0:
+        return b""
+    with os.fdopen(fd, "rb") as file:
+        try:
+            return file.read(limit)
+        except OSError:
+            return b""
 
 
 def last_rows(path: str) -> list[dict[str, object]]:

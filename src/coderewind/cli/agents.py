@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import click
 
-from coderewind.agents import connect, plugin, settings, tier
+from coderewind.agents import connect
+from coderewind.agents import tier as tiers
 from coderewind.agents.connect import Found
+from coderewind.agents.known import connection_of
 from coderewind.cli.app import App
 from coderewind.errors import RewindError
+from coderewind.model.paths import to_text
+from coderewind.wiring import find_workspace
 
 
 def choose(app: App, words: str | None, *, yes: bool) -> list[str]:
@@ -19,8 +23,25 @@ def choose(app: App, words: str | None, *, yes: bool) -> list[str]:
         return connect.chosen(words)
     if yes or app.as_json or not app.can_ask():
         return []
-    found = [agent for agent in connect.find() if not connect.connected(agent.adapter.name)]
-    return [agent.adapter.name for agent in found if _asked(agent)]
+    return [agent.adapter.name for agent in connect.find()
+            if not connect.connected(agent.adapter.name) and _asked(agent)]
+
+
+def choose_anew() -> list[str]:
+    """All agents that are here, as far as the user says yes; those that are connected already are
+    asked about when their connection would change."""
+    return [agent.adapter.name for agent in connect.find()
+            if connect.connected(agent.adapter.name) or _asked(agent)]
+
+
+def choose_tier(current: str) -> str:
+    """The tier that the user picks."""
+    width = max(map(len, tiers.NAMES))
+    for name in reversed(tiers.NAMES):
+        click.echo(f"  {name.ljust(width)}  {tiers.load(name).description}")
+    picked = click.prompt("How often shall checkpoints be made?", default=current,
+                          type=click.Choice(tiers.NAMES), show_choices=False)
+    return str(picked)
 
 
 def _asked(agent: Found) -> bool:
@@ -29,58 +50,79 @@ def _asked(agent: Found) -> bool:
 
 
 def connect_agents(
-    app: App, agents: list[str], tier_name: str, *, root: str, scope: str, yes: bool
+    app: App,
+    agents: list[str],
+    tier_name: str,
+    *,
+    root: str,
+    scope: str,
+    yes: bool,
+    replace: bool = False,
 ) -> list[dict[str, object]]:
-    """Register our hooks for some agents; asks before an existing registration is changed."""
-    chosen = tier.load(tier_name)
+    """Connect some agents; asks before an existing connection is changed, and before another
+    extension is taken out (`replace` is the answer to that)."""
+    chosen = tiers.load(tier_name)
     done: list[dict[str, object]] = []
     for agent in agents:
-        change = connect.plan_connect(agent, chosen, root=root, scope=scope)
+        connection = connection_of(agent)
+        change = connection.plan(chosen, root, scope)
         if change.is_change and change.had_ours and not yes:
-            app.confirm(f"{change.path} has hooks of Rewind already. Change them?", yes=yes)
-        elsewhere = [path for path in connect.connected(agent, root) if path != change.path]
+            question = f"{change.path} has hooks of Rewind already. Change them?"
+            if app.can_ask() and not app.as_json:
+                if not click.confirm(question, default=False):
+                    continue
+            else:
+                app.confirm(question, yes=yes)
+        for rival in connection.rivals():
+            app.confirm(f"{rival.path} holds another checkpoint extension, which would do the "
+                        "same work twice. Take it out? Its old points stay usable, and a copy "
+                        "is kept beside it.", yes=replace)
+            rival.apply()
+        elsewhere = [path for path in connection.places(root) if path != change.path]
         if elsewhere:
             raise RewindError(f"{agent} is connected in {elsewhere[0]} already",
                               hint="rewind config --unregister-hooks first")
-        settings.apply(change)
+        change.apply()
+        found = connect.found(agent)
+        commands, problem = connection.add_commands(found.path, found.version)
+        if problem:
+            app.warn(f"{problem}; checkpoints are made without it")
         done.append({"agent": agent, "file": change.path, "changed": change.is_change,
-                     "tier": tier_name, "plugin": _plugin(app, agent)})
+                     "tier": tier_name if connection.has_tiers else "", "plugin": commands})
     return done
-
-
-def _plugin(app: App, agent: str) -> bool:
-    """Install Claude Code's plugin where it is missing; without it checkpoints are made, too."""
-    found = next((f for f in connect.find() if f.adapter.name == agent), None)
-    if agent != "claude" or found is None or not found.path:
-        return False
-    if plugin.is_installed(found.adapter.home()):
-        plugin.write_out()
-        return True
-    if not plugin.runs_mods(found.version):
-        return False
-    problem = plugin.install(found.path)
-    if problem:
-        app.warn(f"Claude Code's plugin could not be installed: {problem}; "
-                 "checkpoints are made without it")
-    return not problem
 
 
 def disconnect_agents(agents: list[str], *, root: str) -> list[dict[str, object]]:
-    """Take our hooks out of every file of some agents."""
+    """Take what is ours out of every place of some agents."""
     done: list[dict[str, object]] = []
     for agent in agents:
-        changes = connect.plan_disconnect(agent, root=root)
+        connection = connection_of(agent)
+        changes = connection.plan_removal(root)
         for change in changes:
-            settings.apply(change)
-        found = next((f for f in connect.find() if f.adapter.name == agent), None)
-        if agent == "claude" and found and found.path and plugin.is_installed(found.adapter.home()):
-            plugin.uninstall(found.path)
+            change.apply()
+        connection.remove_commands(connect.found(agent).path)
         done.append({"agent": agent, "files": [change.path for change in changes]})
     return done
+
+
+def show_disconnected(rows: list[dict[str, object]]) -> None:
+    for row in rows:
+        files = row["files"]
+        assert isinstance(files, list)
+        click.echo(f"  {row['agent']}: " + (", ".join(files) if files else "was not connected"))
 
 
 def show_connected(rows: list[dict[str, object]]) -> None:
     for row in rows:
         word = "connected" if row["changed"] else "is connected already"
         commands = ", /rewind-list and more inside it" if row["plugin"] else ""
-        click.echo(f"  {row['agent']} {word}: {row['file']} (tier {row['tier']}){commands}")
+        tier = f" (tier {row['tier']})" if row["tier"] else ""
+        click.echo(f"  {row['agent']} {word}: {row['file']}{tier}{commands}")
+
+
+def worktree_of(app: App) -> str:
+    """The worktree around the current folder; '' when there is none."""
+    try:
+        return to_text(find_workspace(app.directory).root)
+    except RewindError:
+        return ""

@@ -1,4 +1,7 @@
-"""What commands share: the engine, --json, colours, progress, questions."""
+"""What commands share: the engine, --json, colours, progress, questions.
+
+click, which takes longer to load than the engine, is loaded only where it is used (quick.py).
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,7 @@ import os
 import sys
 import time
 
-import click
-
-from coderewind.cli.top import printable
+from coderewind.cli.ending import printable, say
 from coderewind.engine.engine import Engine
 from coderewind.errors import RewindError
 from coderewind.model.paths import to_text
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     F = TypeVar("F", bound=Callable[..., object])
+
+
+_UNITS = {"restored": "files", "checked": "objects"}
 
 
 class App:
@@ -43,14 +47,14 @@ class App:
         return engine
 
     def progress(self, verb: str, count: int) -> None:
-        """Show on a terminal that long work goes on."""
+        """Show on a terminal that long work goes on; without a count, which work."""
         now = time.monotonic()
-        if count < 500 or now - self._progress_at < 0.1 or not _is_terminal(sys.stderr):
+        if 0 < count < 500 or now - self._progress_at < 0.1 or not _is_terminal(sys.stderr):
             return
         self._progress_at = now
         self._progress_shown = True
-        unit = "files" if verb == "restored" else "folders"
-        sys.stderr.write(f"\r\x1b[K{verb} {count} {unit} …")
+        much = f"{verb} {count:,} {_UNITS.get(verb, 'folders')}" if count else verb
+        sys.stderr.write(f"\r\x1b[K{much} …")
         sys.stderr.flush()
 
     def end_progress(self) -> None:
@@ -62,13 +66,13 @@ class App:
         """Show a result: as one JSON document, or by a function that prints it."""
         self.end_progress()
         if self.as_json:
-            click.echo(json.dumps(data))
+            print(json.dumps(data))
         else:
             text()
 
     def warn(self, words: str) -> None:
         self.end_progress()
-        click.echo(f"rewind: {printable(words)}", err=True)
+        say(f"rewind: {printable(words)}")
 
     def confirm(self, question: str, *, yes: bool) -> None:
         """Ask, unless --yes was given; without a terminal there is nobody to ask."""
@@ -77,6 +81,8 @@ class App:
         if self.as_json or not _is_terminal(sys.stdin):
             raise RewindError("not confirmed", hint="there is no terminal to ask on: add --yes",
                               exit_code=2)
+        import click
+
         if not click.confirm(question, default=False):
             raise RewindError("nothing was changed", exit_code=1)
 
@@ -102,6 +108,8 @@ def command(function: F) -> F:
     """Give a command --json and -C, and an App as its first argument."""
     import functools
 
+    import click
+
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
     @click.option("-C", "directory", metavar="DIR", help="Work in DIR instead of here.")
     @click.pass_context
@@ -126,6 +134,26 @@ def _is_terminal(stream: object) -> bool:
         return bool(stream and stream.isatty())  # type: ignore[attr-defined]
     except ValueError:
         return False
+
+
+_COLOURS = {"red": 31, "green": 32, "yellow": 33, "cyan": 36}
+
+
+def on_terminal() -> bool:
+    """Whether results go to a person's screen."""
+    return _is_terminal(sys.stdout)
+
+
+def in_colour() -> bool:
+    return on_terminal() and not os.environ.get("NO_COLOR")
+
+
+def painted(text: str, colour: str | None, *, bold: bool = False) -> str:
+    """A text in colour, where colours are wanted."""
+    codes = ["1"] if bold else []
+    if colour is not None:
+        codes.append(str(_COLOURS[colour]))
+    return f"\x1b[{';'.join(codes)}m{text}\x1b[0m" if codes and in_colour() else text
 
 
 def age(milliseconds: int) -> str:

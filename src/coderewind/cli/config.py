@@ -8,14 +8,23 @@ import os
 import click
 
 from coderewind.agents import connect
+from coderewind.agents.connection import SCOPES
 from coderewind.agents.known import NAMES
-from coderewind.cli.agents import connect_agents, disconnect_agents, show_connected
-from coderewind.cli.app import App, command
-from coderewind.cli.top import Unwell
+from coderewind.cli.agents import (
+    choose_anew,
+    choose_tier,
+    connect_agents,
+    disconnect_agents,
+    show_connected,
+    show_disconnected,
+    worktree_of,
+)
+from coderewind.cli.app import App, command, painted, plural
+from coderewind.cli.ending import Unwell, printable
 from coderewind.engine import settings
 from coderewind.errors import RewindError
-from coderewind.model.paths import to_text
 from coderewind.store import home
+from coderewind.store.folders import make_private
 from coderewind.store.home import Store
 from coderewind.wiring import find_workspace
 
@@ -28,8 +37,8 @@ from coderewind.wiring import find_workspace
 @click.option("--unset", is_flag=True, help="Take KEY out of the file, so that its default holds.")
 @click.option("--register-hooks", "register", is_flag=True, help="Connect agents.")
 @click.option("--unregister-hooks", "unregister", is_flag=True, help="Disconnect agents.")
-@click.option("--agents", metavar="NAMES", help="Which: claude,droid or all (the default).")
-@click.option("--scope", type=click.Choice(connect.SCOPES), default="user",
+@click.option("--agents", metavar="NAMES", help=f"Which: {','.join(NAMES)} or all (the default).")
+@click.option("--scope", type=click.Choice(SCOPES), default="user",
               help="In the user's settings, or in this folder's (Claude Code only).")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--schema", "as_schema", is_flag=True, help="Print the JSON Schema of the files.")
@@ -64,11 +73,15 @@ def config(
         key, value = "tier", tier
     store = _store(app)
     if unregister:
-        rows = disconnect_agents(_named(agents, list(NAMES)), root=_root(app))
-        app.out({"agents": rows}, lambda: _show_disconnected(rows))
+        rows = disconnect_agents(_named(agents, list(NAMES)), root=worktree_of(app))
+        app.out({"agents": rows}, lambda: show_disconnected(rows))
         return
     if key is None and register:
-        _register(app, store, _named(agents, connect.chosen("all")), scope=scope, yes=yes)
+        asks = agents is None and not yes and not app.as_json and app.can_ask()
+        names = choose_anew() if asks else _named(agents, connect.chosen("all"))
+        if asks and names:
+            _set_tier(store)
+        _register(app, store, names, scope=scope, yes=yes, must=not asks and agents is None)
         return
     if key is None:
         _show_all(app, store)
@@ -77,47 +90,59 @@ def config(
         settings.parse(key, "")  # raises, naming what is near
     if value is not None or unset:
         path = _file(store, project=project)
-        home.make_private(os.path.dirname(path))
+        make_private(os.path.dirname(path))
         settings.write(path, key, None if unset else settings.parse(key, value or ""))
     loaded = settings.load(store)
     if tier is not None:
         # Agents that are connected follow the tier; others only if that was asked for, too.
-        own = [name for name in NAMES if connect.connected(name, _root(app))]
+        own = [name for name in NAMES if connect.connected(name, worktree_of(app))]
         names = _named(agents, connect.chosen("all")) if register else own
         if names and not project:
-            _register(app, store, names, scope=scope, yes=yes or not register)
+            _register(app, store, names, scope=scope, yes=yes or not register, must=True)
             return
     data = {"key": key, "value": loaded.get(key), "source": loaded.source(key)}
-    app.out(data, lambda: click.echo(f"{key} = {json.dumps(data['value'])}  ({data['source']})"))
+    written = "project" if project else "global"
+
+    def show() -> None:
+        click.echo(f"{key} = {json.dumps(data['value'])}  ({data['source']})")
+        if (value is not None or unset) and settings.is_stronger(loaded.source(key), written):
+            done = f"{'taken out of' if unset else 'set in'} {os.fsdecode(path)}"
+            click.echo(f"  {done}, but the {data['source']} setting is stronger")
+
+    app.out(data, show)
 
 
 def _named(agents: str | None, usual: list[str]) -> list[str]:
     return usual if agents is None else connect.chosen(agents)
 
 
-def _root(app: App) -> str:
-    try:
-        return to_text(find_workspace(app.directory).root)
-    except RewindError:
-        return ""
+def _set_tier(store: Store | None) -> None:
+    """Ask for the tier, and keep it when it is another one."""
+    current = settings.load(store).text("tier")
+    picked = choose_tier(current)
+    if picked != current:
+        path = _file(store, project=False)
+        make_private(os.path.dirname(path))
+        settings.write(path, "tier", picked)
 
 
 def _register(
-    app: App, store: Store | None, names: list[str], *, scope: str, yes: bool
+    app: App,
+    store: Store | None,
+    names: list[str],
+    *,
+    scope: str,
+    yes: bool,
+    must: bool = False,
 ) -> None:
-    if not names:
+    if not names and must:
         raise RewindError("no agent was found here",
-                          hint="name one: --agents claude or --agents droid")
+                          hint="name one: --agents " + " or --agents ".join(NAMES))
     tier = settings.load(store).text("tier")
-    rows = connect_agents(app, names, tier, root=_root(app), scope=scope, yes=yes)
-    app.out({"agents": rows}, lambda: show_connected(rows))
-
-
-def _show_disconnected(rows: list[dict[str, object]]) -> None:
-    for row in rows:
-        files = row["files"]
-        assert isinstance(files, list)
-        click.echo(f"  {row['agent']}: " + (", ".join(files) if files else "was not connected"))
+    rows = connect_agents(app, names, tier, root=worktree_of(app), scope=scope, yes=yes,
+                          replace=yes)
+    none = "  no agent was connected"
+    app.out({"agents": rows}, lambda: show_connected(rows) if rows else click.echo(none))
 
 
 def _store(app: App) -> Store | None:
@@ -161,10 +186,7 @@ def validate(app: App) -> None:
         if not os.path.exists(path):
             continue
         checked.append(os.fsdecode(path))
-        try:
-            settings.read(path)
-        except RewindError as error:
-            problems.append(error.message)
+        problems += [error.message for error in settings.examine(path)[1]]
     data = {"files": checked, "problems": problems, "valid": not problems}
 
     def show() -> None:
@@ -174,7 +196,10 @@ def validate(app: App) -> None:
             click.echo("there are no configuration files: the defaults hold")
         elif not problems:
             click.echo("the configuration is valid")
+        for problem in problems:
+            click.echo(painted("  problem: ", "red") + printable(problem))
 
     app.out(data, show)
     if problems:
-        raise Unwell("; ".join(problems), hint="rewind config lists all settings")
+        raise Unwell(plural(len(problems), "problem") + " found",
+                     hint="rewind config lists all settings and what they may be")

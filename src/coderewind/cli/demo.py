@@ -10,7 +10,7 @@ import tempfile
 import click
 
 from coderewind.cli.app import App, command
-from coderewind.cli.showing import checkpoint_line, plan_lines
+from coderewind.cli.showing import checkpoint_lines, plan_lines
 from coderewind.wiring import open_engine
 
 _FILES = {
@@ -51,14 +51,14 @@ def demo(app: App) -> None:
         after = engine.save(label="the agent was here").checkpoint
         say("\n$ rewind list")
         if not quiet:
-            for cp in engine.timeline().checkpoints:
-                checkpoint_line(cp)
+            checkpoint_lines(engine.timeline().checkpoints)
         say(f"\n$ rewind restore {first.number}")
         outcome = engine.restore(first)
         if not quiet:
             plan_lines(outcome.plan)
         same = _picture(project) == before
         say(f"\nevery byte is back: {'yes' if same else 'NO'}")
+        say("the scratch folder is gone again; rewind init protects a project of yours")
         assert outcome.rescue is not None
         data = {"restored": same, "first": first.number, "after": after.number,
                 "rescue": outcome.rescue.number}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
+import shutil
 
 import click
 
-from coderewind.cli.app import App, command
+from coderewind.cli.app import App, command, in_colour, on_terminal
+from coderewind.cli.completion import checkpoints
 from coderewind.engine.engine import Engine
 from coderewind.errors import RewindError
 from coderewind.model.paths import to_text
@@ -27,8 +28,8 @@ class _PathsAfterDashes(click.Command):
 
 
 @click.command(cls=_PathsAfterDashes)
-@click.argument("a", required=False)
-@click.argument("b", required=False)
+@click.argument("a", required=False, shell_complete=checkpoints)
+@click.argument("b", required=False, shell_complete=checkpoints)
 @click.option("--stat", is_flag=True, help="Only how much changed in each file.")
 @click.option("--patch", is_flag=True, help="The changes themselves (the default).")
 @command
@@ -41,27 +42,45 @@ def diff(app: App, *, a: str | None, b: str | None, stat: bool, patch: bool) -> 
     engine = app.engine()
     paths = click.get_current_context().meta.get("coderewind.paths", [])
     scope = [app.root_path(engine, path) for path in paths]
-    timeline = engine.timeline()
-    if a is None and not timeline.checkpoints:
-        raise RewindError("there are no checkpoints yet", hint="rewind save makes the first one")
-    first = engine.resolve(a or "@")
-    old = engine.snapshot_view(first)
-    if b is None:
-        captured = engine.current_snapshot()
-        new = SnapshotView(engine.store.objects, captured.snapshot)
-    else:
-        new = engine.snapshot_view(engine.resolve(b))
+    old, new = sides(engine, a, b)
     if app.as_json:
         app.out(_as_json(engine, old, new, scope), lambda: None)
         return
+    _page(patch_of(engine, old, new, scope, stat=stat, patch=patch, columns=_columns(),
+                   colour=in_colour()))
+
+
+def sides(engine: Engine, a: str | None, b: str | None) -> tuple[SnapshotView, SnapshotView]:
+    """What is compared: A or the last checkpoint, with B or the folder as it is now."""
+    if a is None and not engine.timeline().checkpoints:
+        raise RewindError("there are no checkpoints yet", hint="rewind save makes the first one")
+    old = engine.snapshot_view(engine.resolve(a or "@"))
+    if b is None:
+        captured = engine.current_snapshot()
+        return old, SnapshotView(engine.store.objects, captured.snapshot)
+    return old, engine.snapshot_view(engine.resolve(b))
+
+
+def patch_of(
+    engine: Engine,
+    old: SnapshotView,
+    new: SnapshotView,
+    scope: list[bytes],
+    *,
+    stat: bool = False,
+    patch: bool = True,
+    columns: int = 120,
+    colour: bool = False,
+) -> bytes:
+    """What differs between two snapshots, as git shows it, and what git does not know."""
     args: list[str | bytes] = ["diff-tree", "-r", "--no-renames", "--no-ext-diff", "--no-textconv"]
-    args += ["--stat=120"] if stat and not patch else ["-p", "--stat"] if stat else ["-p"]
-    if _colour():
+    args += [f"--stat={columns}"] if stat else []
+    args += ["-p"] if patch or not stat else []
+    if colour:
         args.append("--color=always")
     args += [old.tree.hex(), new.tree.hex(), "--"]
     args += [b":(literal)" + path for path in scope if path]
-    out = engine.store.git.run(*args)
-    _page(out + _other_differences(old, new))
+    return engine.store.git.run(*args) + _other_differences(old, new)
 
 
 def _as_json(
@@ -93,15 +112,16 @@ def _other_differences(old: SnapshotView, new: SnapshotView) -> bytes:
     return b"".join(line + b"\n" for line in lines)
 
 
-def _colour() -> bool:
-    return sys.stdout is not None and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+def _columns() -> int:
+    """As git does: the terminal's width, or 80."""
+    return shutil.get_terminal_size().columns if on_terminal() else 80
 
 
 def _page(out: bytes) -> None:
     """Through the user's pager on a terminal, as git does."""
     if not out:
         return
-    if sys.stdout is None or not sys.stdout.isatty():
+    if not on_terminal():
         click.echo(out, nl=False)
         return
     import subprocess

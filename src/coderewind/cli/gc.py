@@ -25,6 +25,11 @@ def gc(app: App, *, keep: int | None) -> None:
         click.echo(f"{plural(len(result.dropped), 'checkpoint')} dropped, {result.kept} kept")
         if keep is not None and result.kept > keep:
             click.echo("  pinned ones, the newest, and what undo and redo need always stay")
-        click.echo(f"{size_words(result.before)} before, {size_words(result.after)} now")
+        now = size_words(result.after)
+        if result.after < result.before:
+            freed = size_words(result.before - result.after)
+            click.echo(f"{freed} freed: {size_words(result.before)} before, {now} now")
+        else:
+            click.echo(f"nothing to free: {now}")
 
     app.out(result.as_json(), show)

@@ -1,6 +1,6 @@
-"""`rewind hook` and `rewind statusline`: what agents and status lines call.
+"""`rewind hook`, `rewind bridge` and `rewind statusline`: what agents and status lines call.
 
-Agents reach `hook` before this module is loaded (see __main__); it is here for its help page.
+Agents reach the first two before this module is loaded (see __main__); here are their help pages.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import sys
 import click
 
 from coderewind.cli.app import App, command, plural
+from coderewind.engine import settings
 from coderewind.errors import RewindError
 
 
@@ -26,19 +27,31 @@ def hook(event: str, agent: str | None) -> None:
 
 
 @click.command()
+def bridge() -> None:
+    """Serve the extension in Pi and oh-my-pi: JSON-RPC on stdin and stdout. Not for people."""
+    from coderewind.bridge.entry import run_bridge
+
+    raise click.exceptions.Exit(run_bridge())
+
+
+@click.command()
 @command
 def statusline(app: App) -> None:
     """Print one short line for a status line: how many checkpoints there are.
 
     Reads Claude Code's status line JSON on stdin, if there is some, for the folder. Prints
-    nothing where nothing is protected.
+    nothing where nothing is protected, or with silentCheckpoints.
     """
     folder = _folder_on_stdin()
     if folder:
         app.directory = folder
     try:
-        checkpoints = app.engine().timeline().checkpoints
+        engine = app.engine()
+        silent = settings.load(engine.store).flag("silentCheckpoints")
+        checkpoints = [] if silent else engine.timeline().checkpoints
     except RewindError:
+        silent = True
+    if silent:
         app.out({"text": "", "checkpoints": 0}, lambda: None)
         return
     text = f"◆ {plural(len(checkpoints), 'checkpoint')}"

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import click
 
-from coderewind.cli.agents import choose, connect_agents, show_connected
+from coderewind.agents import connect
+from coderewind.agents.known import NAMES
+from coderewind.cli.agents import (
+    choose,
+    connect_agents,
+    disconnect_agents,
+    show_connected,
+    show_disconnected,
+    worktree_of,
+)
 from coderewind.cli.app import App, command, plural
 from coderewind.cli.showing import coverage_lines
 from coderewind.engine import settings
@@ -19,18 +28,33 @@ from coderewind.wiring import find_workspace, make_store, refuse_home
 @click.option("--mode", type=click.Choice(home.MODES),
               help="Where the store goes: ~/.rewind, this folder, or its .git.")
 @click.option("--agents", metavar="NAMES",
-              help="Connect these agents: claude,droid, all or none. Without it: asks.")
+              help=f"Connect these agents: {','.join(NAMES)}, all or none. Without it: asks.")
+@click.option("--remove", metavar="NAMES",
+              help="Disconnect these agents (or all), in every folder; nothing else is done.")
 @click.option("--yes", is_flag=True, help="Do not ask anything.")
 @click.option("--force", is_flag=True, help="Protect even / or the home folder.")
 @command
 def init(
-    app: App, *, mode: str | None, agents: str | None, yes: bool, force: bool
+    app: App,
+    *,
+    mode: str | None,
+    agents: str | None,
+    remove: str | None,
+    yes: bool,
+    force: bool,
 ) -> None:
     """Protect this folder and take the first checkpoint.
 
     Says where the store is and what it does not hold. Agents that are connected make a
     checkpoint of each turn, in every folder. Running it again changes nothing.
     """
+    if remove is not None:
+        if agents is not None or mode is not None:
+            raise click.UsageError("--remove goes without --agents and --mode")
+        gone = list(NAMES) if remove == "all" else connect.chosen(remove)
+        rows = disconnect_agents(gone, root=worktree_of(app))
+        app.out({"agents": rows}, lambda: show_disconnected(rows))
+        return
     names = choose(app, agents, yes=yes)
     workspace = find_workspace(app.directory)
     refuse_home(workspace.root, force=force)
@@ -49,7 +73,7 @@ def init(
         else None
     connected = connect_agents(app, names, settings.load(store).text("tier"),
                                root=to_text(workspace.root), scope="user",
-                               yes=yes or agents is not None)
+                               yes=yes or agents is not None, replace=yes)
     data = {
         "created": made,
         "worktree": to_text(workspace.root),

@@ -5,10 +5,11 @@ from __future__ import annotations
 import click
 
 from coderewind.cli.app import App, command
+from coderewind.cli.completion import checkpoints
 
 
 @click.command()
-@click.argument("checkpoint", metavar="CP")
+@click.argument("checkpoint", metavar="CP", shell_complete=checkpoints)
 @click.argument("text", required=False)
 @click.option("--message", "-m", metavar="TEXT", help="The label, also with a leading dash.")
 @command
@@ -25,7 +26,7 @@ def label(app: App, *, checkpoint: str, text: str | None, message: str | None) -
 
 
 @click.command()
-@click.argument("checkpoint", metavar="CP")
+@click.argument("checkpoint", metavar="CP", shell_complete=checkpoints)
 @command
 def pin(app: App, *, checkpoint: str) -> None:
     """Keep a checkpoint for ever, whatever `rewind gc` drops."""
@@ -33,7 +34,7 @@ def pin(app: App, *, checkpoint: str) -> None:
 
 
 @click.command()
-@click.argument("checkpoint", metavar="CP")
+@click.argument("checkpoint", metavar="CP", shell_complete=checkpoints)
 @command
 def unpin(app: App, *, checkpoint: str) -> None:
     """Let `rewind gc` drop a pinned checkpoint again."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import click
 
 from coderewind.cli.app import App, command, plural
+from coderewind.cli.completion import checkpoints
 from coderewind.cli.showing import plan_lines
-from coderewind.engine import conversation, moving
+from coderewind.engine import conversation, legacy, moving
 from coderewind.engine.conversation import Resume, Talk
 from coderewind.engine.engine import Engine
 from coderewind.engine.moving import Outcome
@@ -18,7 +19,7 @@ BACK = "undo-restore"
 
 
 @click.command()
-@click.argument("checkpoint", metavar="CP", required=False)
+@click.argument("checkpoint", metavar="CP", shell_complete=checkpoints, required=False)
 @click.option("--dry-run", is_flag=True, help="Show what would change and stop.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.option("--path", "paths", multiple=True, metavar="P",
@@ -26,6 +27,8 @@ BACK = "undo-restore"
 @click.option("--index", is_flag=True, help="Put back what was staged in git, too.")
 @click.option("--code-only", is_flag=True, help="Files only, leave the conversation.")
 @click.option("--context-only", is_flag=True, help="The conversation only, leave the files.")
+@click.option("--same-session", is_flag=True,
+              help="Pi and omp, closed: go on in the session itself, not in a new one.")
 @click.option("--continue", "go_on", is_flag=True, help="Finish an interrupted restore.")
 @click.option("--abort", is_flag=True, help="Go back to before an interrupted restore.")
 @command
@@ -39,6 +42,7 @@ def restore(
     index: bool,
     code_only: bool,
     context_only: bool,
+    same_session: bool,
     go_on: bool,
     abort: bool,
 ) -> None:
@@ -46,12 +50,16 @@ def restore(
 
     Shows first what changes, what is deleted and what is kept, and why; then asks. The state
     before is kept as a checkpoint of its own, so that `rewind undo-restore` takes it all back.
-    The conversation goes on in a new session of the agent; the old one stays as it is.
+    The conversation goes on in a new session of the agent; the old one stays as it is. Sessions
+    of Pi and omp are trees: --same-session goes on in the session itself, once it is closed.
     """
     if code_only and context_only:
         raise click.UsageError("give --code-only or --context-only, not both")
     if context_only and (paths or index):
         raise click.UsageError("--context-only leaves the files: --path and --index do not fit")
+    if same_session and (code_only or paths):
+        raise click.UsageError("--same-session is about the conversation: without --code-only "
+                               "and --path")
     if checkpoint is None and not go_on and not abort:
         raise click.UsageError("which checkpoint? `rewind list` shows them; @ is the latest")
     if sum((go_on, abort, checkpoint is not None)) != 1:
@@ -62,12 +70,15 @@ def restore(
         app.out(outcome.as_json(), lambda: show_outcome(outcome, back=None if abort else BACK))
         return
     assert checkpoint is not None
-    target = engine.resolve(checkpoint)
+    target = legacy.checkpoint_of(engine, checkpoint)
     if context_only:
-        _conversation_only(app, engine, target, dry_run=dry_run, yes=yes)
+        _conversation_only(app, engine, target, dry_run=dry_run, yes=yes,
+                           same_session=same_session)
         return
     scope = tuple(app.root_path(engine, path) for path in paths)
     talk = None if code_only or scope else _talk(app, engine, target)
+    if same_session:
+        conversation.check_same_session(talk or conversation.prepare(engine, target))
     plan = None
     if dry_run or not yes:
         plan = engine.plan(target, paths=scope)
@@ -85,7 +96,7 @@ def restore(
     resume = None
     if talk is not None:
         move = outcome.rescue.id if outcome.rescue else ""
-        resume = conversation.restore(engine, talk, move=move)
+        resume = conversation.restore(engine, talk, move=move, same_session=same_session)
     data = {**outcome.as_json(), "resume": resume.as_json() if resume else None}
     app.out(data, lambda: show_outcome(outcome, shown=plan, resume=resume,
                                        files_only=not (code_only or scope)))
@@ -103,9 +114,11 @@ def _talk(app: App, engine: Engine, target: Checkpoint) -> Talk | None:
 
 
 def _conversation_only(
-    app: App, engine: Engine, target: Checkpoint, *, dry_run: bool, yes: bool
+    app: App, engine: Engine, target: Checkpoint, *, dry_run: bool, yes: bool, same_session: bool
 ) -> None:
     talk = conversation.prepare(engine, target)
+    if same_session:
+        conversation.check_same_session(talk)
     if dry_run:
         data: dict[str, object] = {"done": False, "target": target.as_json(),
                                    "conversation": talk.words()}
@@ -114,7 +127,7 @@ def _conversation_only(
     if not yes and not app.as_json:
         click.echo(f"conversation: {talk.words()}")
     app.confirm("Restore the conversation?", yes=yes)
-    resume = conversation.restore(engine, talk)
+    resume = conversation.restore(engine, talk, same_session=same_session)
     data = {"done": True, "target": target.as_json(), "resume": resume.as_json()}
     app.out(data, lambda: show_resume(resume))
 
@@ -161,7 +174,7 @@ def show_resume(resume: Resume) -> None:
     """The one command that continues."""
     import shlex
 
-    from coderewind.cli.top import printable
+    from coderewind.cli.ending import printable
 
     if resume.session:
         click.echo("go on with:")

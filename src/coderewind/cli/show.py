@@ -9,15 +9,20 @@ from typing import Any
 import click
 
 from coderewind.cli.app import App, age, command, plural
+from coderewind.cli.completion import checkpoints
+from coderewind.cli.ending import printable
 from coderewind.cli.showing import coverage_lines
-from coderewind.cli.top import printable
+from coderewind.engine.engine import Engine
+from coderewind.engine.legacy import checkpoint_of
+from coderewind.model.coverage import LeftOut
 from coderewind.model.paths import to_text
+from coderewind.model.records import Checkpoint
 from coderewind.store.refs import branches, stashes
 from coderewind.store.workspace import Workspace
 
 
 @click.command()
-@click.argument("checkpoint", metavar="CP")
+@click.argument("checkpoint", metavar="CP", shell_complete=checkpoints)
 @command
 def show(app: App, *, checkpoint: str) -> None:
     """Show one checkpoint: what changed, what it does not hold.
@@ -25,17 +30,10 @@ def show(app: App, *, checkpoint: str) -> None:
     And when it was made, and on which branch and commit.
     """
     engine = app.engine()
-    cp = engine.resolve(checkpoint)
+    cp = checkpoint_of(engine, checkpoint)
     coverage = engine.coverage_of(cp)
     changes = engine.changes_of(cp)
-    data: dict[str, Any] = {
-        **cp.as_json(),
-        "anchor": cp.anchor.as_json(),
-        "staged": bool(cp.staged),
-        "changes": [{"path": to_text(path), "status": status} for path, status in changes],
-        "thrownAway": lost_in_git(engine.workspace, cp.git),
-        "coverage": [item.as_json() for item in coverage],
-    }
+    data = document(engine, cp, changes, coverage)
 
     def text() -> None:
         when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(cp.time / 1000))
@@ -63,6 +61,20 @@ def show(app: App, *, checkpoint: str) -> None:
         coverage_lines(coverage)
 
     app.out(data, text)
+
+
+def document(
+    engine: Engine, cp: Checkpoint, changes: list[tuple[bytes, str]], coverage: list[LeftOut]
+) -> dict[str, Any]:
+    """All that is known of a checkpoint, for --json."""
+    return {
+        **cp.as_json(),
+        "anchor": cp.anchor.as_json(),
+        "staged": bool(cp.staged),
+        "changes": [{"path": to_text(path), "status": status} for path, status in changes],
+        "thrownAway": lost_in_git(engine.workspace, cp.git),
+        "coverage": [item.as_json() for item in coverage],
+    }
 
 
 def lost_in_git(workspace: Workspace, then: dict[str, object]) -> list[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from coderewind.cli.app import App, age, command, plural, size_words
+from coderewind.cli.ending import Unwell
 from coderewind.cli.showing import coverage_lines
-from coderewind.cli.top import Unwell
 from coderewind.engine.health import disk_usage, quick_check
 from coderewind.model.paths import to_text
 from coderewind.store import home

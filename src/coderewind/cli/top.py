@@ -1,16 +1,13 @@
-"""The command group, and the one place where errors become exit codes."""
+"""The command group: every command, and what a command line that makes no sense is told."""
 
 from __future__ import annotations
 
 import importlib
-import json
-import os
-import signal
-import sys
 
 import click
 
 from coderewind import __version__
+from coderewind.cli.ending import ending
 from coderewind.errors import RewindError
 
 # name -> (module, function); imported only when used, because start-up is part of every command.
@@ -33,6 +30,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "validate": ("config", "validate"),
     "doctor": ("doctor", "doctor"),
     "hook": ("hook", "hook"),
+    "bridge": ("hook", "bridge"),
+    "mcp": ("mcp", "mcp"),
     "statusline": ("hook", "statusline"),
     "store": ("store", "store"),
     "demo": ("demo", "demo"),
@@ -40,13 +39,20 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 
-class Unwell(RewindError):
-    """A command has shown its result, and the result is bad news: words for stderr, and exit 1."""
-
-
 class _Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            from difflib import get_close_matches
+
+            near = " or ".join(map(repr, get_close_matches(name, COMMANDS, 2)))
+            ctx.fail(f"no such command {name!r}." + (f" Did you mean {near}?" if near else ""))
+        return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
@@ -57,7 +63,9 @@ class _Commands(click.Group):
         return command
 
 
-@click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=_Commands, invoke_without_command=True,
+               subcommand_metavar="COMMAND [ARGS]...",
+               context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("-C", "directory", metavar="DIR", help="Work in DIR instead of here.")
 @click.version_option(__version__, message="rewind %(version)s")
 @click.pass_context
@@ -70,106 +78,31 @@ def rewind(ctx: click.Context, directory: str | None) -> None:
     or a snapshot id.
     """
     ctx.obj = {"directory": directory}
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help(), err=True)
+        ctx.exit(2)
 
 
 def run_cli(argv: list[str]) -> int:
-    """Run a command line; its exit code. No traceback reaches the user."""
-    try:
-        return _run(argv)
-    except OSError:  # not even the error could be written
-        _drop_output()
-        return 1
-
-
-def _run(argv: list[str]) -> int:
+    """Run a command line; its exit code."""
     as_json = "--json" in argv
+    return ending(lambda: _run(argv, as_json=as_json), as_json=as_json)
+
+
+def _run(argv: list[str], *, as_json: bool) -> int:
     try:
-        signal.signal(signal.SIGTERM, _terminated)
-        rewind.main(argv, prog_name="rewind", standalone_mode=False)
-        _flush()
-        return 0
-    except click.exceptions.Exit as exit_:
-        return exit_.exit_code
+        code = rewind.main(argv, prog_name="rewind", standalone_mode=False)
+        return code if isinstance(code, int) else 0
+    except click.Abort:
+        raise KeyboardInterrupt from None
     except click.UsageError as error:
-        error.show()
-        return 2
-    except (KeyboardInterrupt, click.Abort):
-        click.echo("interrupted", err=True)
-        return 130
-    except RewindError as error:
-        _show(error, as_json=as_json)
-        return error.exit_code
-    except BrokenPipeError:
-        _drop_output()
-        return 0
-    except OSError as error:
-        _show(_system_error(error), as_json=as_json)
-        return 1
-    except Exception as error:  # noqa: BLE001 - the top of the surface: nothing may escape
-        return _bug(error)
+        raise _misused(error) from None
 
 
-def _terminated(_signum: int, _frame: object) -> None:
-    raise KeyboardInterrupt
-
-
-def _drop_output() -> None:
-    """Nobody reads it, or it can't be written: Python must not try again at its end."""
-    for fd in (1, 2):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), fd)
-
-
-def _flush() -> None:
-    if sys.stdout is not None:
-        sys.stdout.flush()
-
-
-def _show(error: RewindError, *, as_json: bool) -> None:
-    click.echo(f"rewind: {printable(error.message)}", err=True)
-    if error.hint:
-        click.echo(f"  {printable(error.hint)}", err=True)
-    if as_json and not isinstance(error, Unwell):
-        click.echo(json.dumps({"error": {"message": error.message, "hint": error.hint}}))
-
-
-def _system_error(error: OSError) -> RewindError:
-    """The system refused something that no layer below had better words for."""
-    where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, (str, bytes)) else ""
-    return RewindError(f"{where}{error.strerror or error}",
-                       hint="nothing that is listed was lost; rewind status says how things stand")
-
-
-def _bug(error: BaseException) -> int:
-    """Write a report without prompts, contents or environment, and say where it is."""
-    import platform
-    import tempfile
-    import traceback
-
-    from coderewind.store.home import make_private, rewind_home
-
-    frames = traceback.format_list(traceback.extract_tb(error.__traceback__))
-    text = "".join(
-        [
-            f"coderewind {__version__}, Python {platform.python_version()}, ",
-            f"{platform.platform()}\n",
-            *frames,
-            f"{type(error).__name__}\n",
-        ]
-    )
-    try:
-        make_private(rewind_home())
-        folder = rewind_home() + b"/reports"
-        make_private(folder)
-        fd, path = tempfile.mkstemp(b".txt", b"bug-", folder)
-        os.write(fd, text.encode("utf-8", "replace"))
-        os.close(fd)
-        where = f"a report is in {os.fsdecode(path)}"
-    except (OSError, RewindError):
-        where = "no report could be written"
-    click.echo(f"rewind: this is a bug in Rewind ({type(error).__name__}); {where}", err=True)
-    return 3
-
-
-def printable(text: str) -> str:
-    """Text for a terminal: control characters, which could rewrite the screen, made visible."""
-    return "".join(c if c.isprintable() or c == " " else repr(c)[1:-1] for c in text)
+def _misused(error: click.UsageError) -> RewindError:
+    """A command line that is not understood, in our voice."""
+    words, _, advice = error.format_message().partition(". ")
+    words = words[:1].lower() + words[1:].rstrip(".")
+    command = error.ctx.command_path if error.ctx else "rewind"
+    hint = f"{advice[:1].lower()}{advice[1:]} " if advice else ""
+    return RewindError(words, hint=f"{hint}{command} --help shows how", exit_code=2)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import click
 
-from coderewind.cli.app import App, command
+from coderewind.cli.app import App, command, plural
 from coderewind.cli.restore import show_outcome, show_resume
 from coderewind.engine import conversation
+from coderewind.engine.moving import Outcome
 
 
 @click.command()
@@ -18,6 +19,7 @@ def undo(app: App, *, steps: int) -> None:
     N times. What is undone is kept: `rewind redo` steps forward again.
     """
     outcome = app.engine().undo(steps)
+    _say_fewer(app, outcome, steps)
     app.out(outcome.as_json(), lambda: show_outcome(outcome, back="redo"))
 
 
@@ -27,7 +29,13 @@ def undo(app: App, *, steps: int) -> None:
 def redo(app: App, *, steps: int) -> None:
     """Step forward again to what undo left; N times."""
     outcome = app.engine().redo(steps)
+    _say_fewer(app, outcome, steps)
     app.out(outcome.as_json(), lambda: show_outcome(outcome, back="undo"))
+
+
+def _say_fewer(app: App, outcome: Outcome, wanted: int) -> None:
+    if outcome.steps < wanted:
+        app.warn(f"{plural(outcome.steps, 'step')} of the {wanted}: there is no further state")
 
 
 @click.command("undo-restore")

@@ -7,7 +7,6 @@ costs only the new bytes. A record that starts at 0 begins the file anew.
 from __future__ import annotations
 
 import os
-from hashlib import sha1
 
 from coderewind.agents.adapter import Adapter
 from coderewind.agents.transcript import Mark, Part, open_session, part_since
@@ -113,5 +112,7 @@ def _whole(path: str, mark: Mark) -> Part | None:
         return None
     finally:
         os.close(fd)
+    from hashlib import sha1
+
     check = sha1(data, usedforsecurity=False).hexdigest()
     return Part(0, [data], Mark(len(data), check)) if data and check != mark.check else None

@@ -11,7 +11,7 @@ import uuid
 from coderewind.agents import adapter as places
 from coderewind.agents.adapter import Adapter, Cut, Position
 from coderewind.agents.known import adapter_of
-from coderewind.agents.transcript import open_session
+from coderewind.agents.transcript import read_session
 from coderewind.engine.archive import MAIN, archived
 from coderewind.engine.engine import Engine
 from coderewind.errors import RewindError
@@ -77,6 +77,8 @@ class Talk:
             return "back to just before the prompt"
         if at == places.AT_COMPACT:
             return "back to just before it was compacted"
+        if at == places.AT_ENTRY:
+            return "back to this very point"
         return "back to the end of this turn"
 
 
@@ -99,7 +101,7 @@ def prepare(engine: Engine, checkpoint: Checkpoint) -> Talk:
     paths = dict.fromkeys([*([anchor.transcript] if valid else []),
                            *adapter.session_files(anchor.session)])
     for path in paths:
-        data = _read(path)
+        data = read_session(path)
         cut = adapter.cut(data, position) if data else None
         if cut is not None:
             return Talk(adapter, checkpoint, cut, path, {})
@@ -118,11 +120,49 @@ def prepare(engine: Engine, checkpoint: Checkpoint) -> Talk:
     return Talk(adapter, checkpoint, cut, source, kept)
 
 
-def restore(engine: Engine, talk: Talk, *, move: str = "") -> Resume:
-    """Write the cut as a new session and record it; `move` is the restore it belongs to."""
+def check_same_session(talk: Talk) -> None:
+    """Whether a conversation can go on in its own file: only a tree, and only when nobody has it.
+
+    Raises:
+        RewindError: it cannot, or it is not known.
+    """
+    adapter = talk.adapter
+    if not adapter.has_tree:
+        raise RewindError(f"{adapter.title} cannot go on from an earlier point of a session",
+                          hint="without --same-session it goes on in a new one", exit_code=2)
+    if talk.archived:
+        raise RewindError("the session's file is gone",
+                          hint="without --same-session it goes on in a new one")
+    _check_closed(adapter)
+
+
+def _check_closed(adapter: Adapter) -> None:
+    try:
+        running = adapter.running()
+    except OSError:
+        raise RewindError(f"it cannot be told here whether {adapter.title} is running",
+                          hint="without --same-session it goes on in a new session") from None
+    if running:
+        pids = ", ".join(str(pid) for pid in running[:5])
+        raise RewindError(f"{adapter.title} is running (process {pids}): its sessions are left "
+                          "alone", hint="close it, or go on in a new session, "
+                          "without --same-session")
+
+
+def restore(
+    engine: Engine, talk: Talk, *, move: str = "", same_session: bool = False
+) -> Resume:
+    """Put the conversation back and record it; `move` is the restore it belongs to.
+
+    As a new session, or with `same_session` in its own file, where the path that is left stays.
+    """
     anchor = talk.checkpoint.anchor
-    new = ""
-    if talk.cut.has_prompts:
+    new = stood = ""
+    if same_session:
+        check_same_session(talk)
+        new = anchor.session
+        stood = _move(talk.adapter, talk.source, talk.cut.leaf)
+    elif talk.cut.has_prompts:
         new = str(uuid.uuid4())
         try:
             talk.adapter.write_fork(talk.cut, talk.source, anchor.session, new, _title(talk),
@@ -135,6 +175,8 @@ def restore(engine: Engine, talk: Talk, *, move: str = "") -> Resume:
                                "checkpoint": talk.checkpoint.id}
     if move:
         data["target"] = move
+    if same_session:
+        data["stood"], data["path"] = stood, talk.source
     engine.note(ops.CONVERSATION, data)
     fits = prompt if len(os.fsencode(prompt)) < _LONGEST_PREFILL and "\0" not in prompt else ""
     command = talk.adapter.resume_command(new, fits)
@@ -157,10 +199,22 @@ def take_back(engine: Engine, record: Record) -> Resume:
     agent, session = record.text("agent"), record.text("from")
     if not _is_id(session):
         raise RewindError("the earlier session is not known", hint="rewind list")
+    adapter, path = adapter_of(agent), record.text("path")
+    if path and adapter.valid_source(path, session):
+        _check_closed(adapter)
+        _move(adapter, path, record.text("stood"))
     engine.note(ops.CONVERSATION, {"agent": agent, "from": record.text("session"),
                                    "session": session, "undone": record.id})
-    command = adapter_of(agent).resume_command(session, "")
+    command = adapter.resume_command(session, "")
     return Resume(agent, session, command, "", os.fsdecode(engine.workspace.root))
+
+
+def _move(adapter: Adapter, path: str, entry: str) -> str:
+    try:
+        return adapter.move(path, entry)
+    except OSError as error:
+        raise RewindError(f"the session could not be moved: {error.strerror}",
+                          hint="without --same-session it goes on in a new one") from error
 
 
 def stands_alone(engine: Engine, record: Record) -> bool:
@@ -196,11 +250,3 @@ def _is_id(session: str) -> bool:
     return len(session) <= 128 and session[:1] not in ("", ".") and all(
         c.isascii() and (c.isalnum() or c in "-_.:") for c in session
     )
-
-
-def _read(path: str) -> bytes:
-    fd = open_session(path)
-    if fd < 0:
-        return b""
-    with os.fdopen(fd, "rb") as file:
-        return file.read()

@@ -1,12 +1,13 @@
-"""The engine of one worktree: save, plan, restore, undo, redo, and what a ledger can say."""
+"""The engine of one worktree: save, plan, restore, undo, redo, and what a ledger can say.
+
+What only moves need is loaded by them: a hook, which runs at every tool call, never does.
+"""
 
 from __future__ import annotations
 
 import os
 
-from coderewind.engine import moving
 from coderewind.engine.journal import Journal
-from coderewind.engine.planning import Planner
 from coderewind.errors import RewindError
 from coderewind.ledger.chain import Ledger, ledgers
 from coderewind.model import records as ops
@@ -25,13 +26,13 @@ from coderewind.store.pack import BLOB, PackWriter
 from coderewind.store.staged import record_staged
 from coderewind.store.workspace import Workspace, head_of
 from coderewind.timeline.build import Timeline
-from coderewind.timeline.select import select
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from coderewind.engine.moving import Outcome
+    from coderewind.engine.planning import Planner
 
 
 class Saved:
@@ -117,7 +118,7 @@ class Engine:
             reused = last is not None and last.text("state") == captured.snapshot.hex()
             if reuse and reused:
                 same = Timeline(self.ledger.records(), self.workspace.name)
-                newest = same.checkpoints[0] if same.checkpoints else None
+                newest = same.seen[0] if same.seen else None
                 if newest and newest.current and newest.snapshot == captured.snapshot.hex():
                     self.finish(captured)
                     return Saved(newest, captured.coverage, reused=True)
@@ -200,12 +201,13 @@ class Engine:
         now_ns: int,
         *,
         keep: dict[str, bytes] | None = None,
+        trees: list[tuple[int, bytes, bytes]] | None = None,
     ) -> Record:
-        """`note`, for a caller that holds the lock."""
+        """`note`, for a caller that holds the lock; `trees` are objects kept alive with it."""
         last = self.ledger.last()
         pack = self.store.pack()
         blobs: dict[str, str] = {}
-        tree = []
+        tree = list(trees or ())
         for name, content in sorted((keep or {}).items()):
             oid = pack.add(BLOB, content)
             blobs[name] = oid.hex()
@@ -293,6 +295,8 @@ class Engine:
 
     def resolve(self, words: str) -> Checkpoint:
         """The checkpoint that a user's words name, in this worktree or another of the store."""
+        from coderewind.timeline.select import select
+
         timeline = self.timeline()
         try:
             return select(timeline, words)
@@ -368,6 +372,8 @@ class Engine:
 
     def plan(self, checkpoint: Checkpoint, *, paths: tuple[bytes, ...] = ()) -> Plan:
         """What restoring a checkpoint would change, compared with the worktree now."""
+        from coderewind.engine import moving
+
         with self.working() as now_ns:
             left_out = self.coverage_of(checkpoint)
             return moving.prepare(self, now_ns, checkpoint, left_out, paths).plan
@@ -376,18 +382,26 @@ class Engine:
         self, checkpoint: Checkpoint, *, paths: tuple[bytes, ...] = (), index: bool = False
     ) -> Outcome:
         """Make the worktree as the checkpoint holds it; reversible by `undo_restore`."""
+        from coderewind.engine import moving
+
         return moving.restore(self, checkpoint, paths=paths, index=index)
 
     def undo(self, steps: int = 1) -> Outcome:
         """Step back to the newest earlier state whose files differ from now."""
+        from coderewind.engine import moving
+
         return moving.undo(self, steps)
 
     def redo(self, steps: int = 1) -> Outcome:
         """Step forward again to a state that undo left."""
+        from coderewind.engine import moving
+
         return moving.redo(self, steps)
 
     def undo_restore(self) -> Outcome:
         """Reverse the newest restore, undo or redo that is not reversed yet."""
+        from coderewind.engine import moving
+
         return moving.undo_restore(self)
 
     def planner(
@@ -399,6 +413,8 @@ class Engine:
         *,
         rescued: tuple[bytes, ...] = (),
     ) -> Planner:
+        from coderewind.engine.planning import Planner
+
         return Planner(self.store, self.workspace, captured.snapshot, captured.coverage,
                        bytes.fromhex(target.snapshot), left_out, paths, rescued=rescued,
                        made=bytes.fromhex(target.moved_to), stood=target.stood)

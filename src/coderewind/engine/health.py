@@ -69,11 +69,13 @@ def diagnose(engine: Engine) -> Diagnosis:
     reader = _Reader(engine.store.objects)
     objects = engine.store.objects
     if engine.store.mode != "repo":
-        for pack in sorted(os.listdir(objects.pack_dir)):
-            if pack.endswith(b".idx") and not (
-                is_whole(objects, pack) and is_whole(objects, pack[:-4] + b".pack")
-            ):
-                found.problems.append(f"{os.fsdecode(pack[:-4])} is damaged")
+        names = set(os.listdir(objects.pack_dir))
+        for pack in sorted(name for name in names if name.endswith(b".pack")):
+            # An index alone is what is left of a pack that another one took in. If it was needed
+            # all the same, its objects are found missing below.
+            index = pack[:-5] + b".idx"
+            if index in names and not (is_whole(objects, index) and is_whole(objects, pack)):
+                found.problems.append(f"{os.fsdecode(pack[:-5])} is damaged")
     for name in ledgers(engine.store):
         ledger = Ledger(engine.store, name)
         try:

@@ -25,16 +25,21 @@ if TYPE_CHECKING:
 _TRIES = 5
 
 
+class NoFurtherState(RewindError):
+    """There is nothing to step to."""
+
+
 class Outcome:
     """What a move did: the plan, and the rescue that takes it back."""
 
-    __slots__ = ("done", "plan", "rescue", "target")
+    __slots__ = ("done", "plan", "rescue", "steps", "target")
 
     def __init__(self, plan: Plan, rescue: Checkpoint | None, target: Checkpoint | None) -> None:
         self.plan = plan
         self.rescue = rescue
         self.target = target
         self.done = True
+        self.steps = 1  # of an undo or redo that was to make several
 
     def as_json(self) -> dict[str, object]:
         rescue = self.rescue
@@ -81,7 +86,8 @@ def prepare(
         if set(plan.extra) <= set(extra):
             break
         extra = tuple(sorted({*extra, *plan.extra}))
-    _warn_of_other_head(engine, checkpoint, plan)
+    if warning := other_head(engine, checkpoint):
+        plan.warnings.append(warning)
     return Prepared(captured, plan)
 
 
@@ -92,18 +98,16 @@ def _refuse_unknown(planner: Planner, paths: tuple[bytes, ...]) -> None:
                               hint="paths are relative to where you are")
 
 
-def _warn_of_other_head(engine: Engine, checkpoint: Checkpoint, plan: Plan) -> None:
+def other_head(engine: Engine, checkpoint: Checkpoint) -> str:
+    """A warning that names both, when the user's branch or HEAD is not what it was; else ''."""
     head, branch = head_of(engine.workspace)
     if checkpoint.branch != branch and (checkpoint.branch or branch):
-        plan.warnings.append(
-            f"this checkpoint was made on branch {checkpoint.branch or '(detached)'}, now it is "
-            f"{branch or '(detached)'}; only files change, the branch stays"
-        )
-    elif checkpoint.head != head:
-        plan.warnings.append(
-            f"HEAD was {checkpoint.head[:10] or '(no commit)'} then and is "
-            f"{head[:10] or '(no commit)'} now; only files change, HEAD stays"
-        )
+        return (f"this checkpoint was made on branch {checkpoint.branch or '(detached)'}, now it "
+                f"is {branch or '(detached)'}; only files change, the branch stays")
+    if checkpoint.head != head:
+        return (f"HEAD was {checkpoint.head[:10] or '(no commit)'} then and is "
+                f"{head[:10] or '(no commit)'} now; only files change, HEAD stays")
+    return ""
 
 
 def restore(
@@ -117,10 +121,11 @@ def restore(
 
 def undo(engine: Engine, steps: int) -> Outcome:
     outcome: Outcome | None = None
-    for _ in range(steps):
+    for step in range(steps):
         try:
             outcome = _undo_once(engine)
-        except RewindError:
+            outcome.steps = step + 1
+        except NoFurtherState:
             if outcome is None:
                 raise
             break
@@ -129,22 +134,31 @@ def undo(engine: Engine, steps: int) -> Outcome:
 
 
 def _undo_once(engine: Engine) -> Outcome:
+    checkpoint, cursor = next_undo(engine)
+    return _move(engine, ops.UNDO, checkpoint, {"target": checkpoint.id, "cursor": cursor})
+
+
+def next_undo(engine: Engine) -> tuple[Checkpoint, str]:
+    """The state that undo goes back to, and the cursor that belongs to it.
+
+    Raises:
+        RewindError: there is none.
+    """
     now = engine.current_snapshot()
     timeline = engine.timeline()
     for checkpoint, cursor in timeline.history(timeline.position.cursor):
         if checkpoint.snapshot == now.snapshot.hex():
             continue
-        plan = engine.plan(checkpoint)
+        plan = engine.planner(now, checkpoint, engine.coverage_of(checkpoint), ()).make()
         if plan.is_empty and not plan.blocked:
             continue  # it differs only in what restores leave alone: no step that a user would see
-        data: dict[str, object] = {"target": checkpoint.id, "cursor": cursor}
-        return _move(engine, ops.UNDO, checkpoint, data)
-    raise RewindError("there is no earlier state to go back to", hint="rewind list")
+        return checkpoint, cursor
+    raise NoFurtherState("there is no earlier state to go back to", hint="rewind list")
 
 
 def redo(engine: Engine, steps: int) -> Outcome:
     outcome: Outcome | None = None
-    for _ in range(steps):
+    for step in range(steps):
         timeline = engine.timeline()
         redoable = [timeline.by_id[i] for i in timeline.position.redo if i in timeline.by_id]
         if not redoable:
@@ -154,6 +168,7 @@ def redo(engine: Engine, steps: int) -> Outcome:
         target = redoable[-1]
         data: dict[str, object] = {"target": target.id, "cursor": target.parent}
         outcome = _move(engine, ops.REDO, target, data)
+        outcome.steps = step + 1
     assert outcome is not None
     return outcome
 
@@ -187,7 +202,7 @@ def _move(
     left_out = engine.coverage_of(checkpoint)
     if index:
         data["index"] = True
-    with engine.working() as now_ns:
+    with engine.working() as now_ns, engine.store.objects:
         engine.journal.clear_stage()
         for attempt in range(_TRIES):
             prepared = prepare(engine, now_ns, checkpoint, left_out, paths,
@@ -302,7 +317,6 @@ def _apply(
             ) from error
     finally:
         writer.close()
-        engine.store.objects.close()
 
 
 def _abandon(engine: Engine, record: Record, now_ns: int) -> None:
@@ -325,7 +339,6 @@ def _verify(
     """
     prepared = prepare(engine, now_ns, checkpoint, left_out, plan.paths, must_know=False)
     again = prepared.plan
-    engine.store.objects.close()
     planned = {step.path for step in plan.steps}
     left = [step.path for step in again.steps
             if step.action not in (DELETE, RMDIR) or step.path in planned]

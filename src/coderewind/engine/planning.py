@@ -14,7 +14,8 @@ from coderewind.model.coverage import LeftOut
 from coderewind.model.paths import within
 from coderewind.model.plan import Kept, Plan, Step
 from coderewind.store.diff import Difference, SnapshotView, compare
-from coderewind.store.home import Store, make_private
+from coderewind.store.folders import make_private
+from coderewind.store.home import Store
 from coderewind.store.ignore import Rules
 from coderewind.store.objects import DamagedObject
 from coderewind.store.state import parents

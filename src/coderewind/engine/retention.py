@@ -56,6 +56,8 @@ def prune(
         doomed = _doomed(engine, timeline, settings, keep, protect)
         if doomed:
             result.dropped += _rewrite(engine, timeline, doomed, lock.now_ns)
+        if engine.progress:
+            engine.progress("compacting the store", 0)
         compact(engine.store)
         limit = settings.whole("retention.maxBytes")
         while limit and disk_usage(engine.store.git_dir) > limit:
@@ -106,8 +108,8 @@ def protected(timeline: Timeline, settings: Settings) -> set[str]:
     safe = {cp.id for cp in timeline.checkpoints if cp.pinned}
     if settings.flag("retention.pinLabeledEntries"):
         safe |= {cp.id for cp in timeline.checkpoints if cp.label and cp.kind != "restore"}
-    if timeline.checkpoints:
-        safe.add(timeline.checkpoints[0].id)
+    if timeline.seen:
+        safe.add(timeline.seen[0].id)
     position = timeline.position
     safe |= {position.standing, position.cursor, *position.redo}
     if position.move is not None:
@@ -166,7 +168,8 @@ def _rewrite(engine: Engine, timeline: Timeline, doomed: set[str], now_ns: int) 
 
 def _stays(record: Record, known: set[str], doomed: set[str], sessions: set[str]) -> bool:
     """Whether a record is written again. Moves are, as facts: undo and redo go by them."""
-    if record.op == ops.PRUNE or (record.op == ops.CHECKPOINT and record.id in doomed):
+    if record.op == ops.PRUNE or (
+            record.op in (ops.CHECKPOINT, ops.IMPORT) and record.id in doomed):
         return False
     if record.op in (ops.LABEL, ops.PIN, ops.UNPIN, ops.BIND, ops.STATE):
         return record.text("target") in known

@@ -12,7 +12,8 @@ import os
 
 from coderewind.errors import RewindError
 from coderewind.store.filters import Filters
-from coderewind.store.home import Store, rewind_home
+from coderewind.store.folders import rewind_home
+from coderewind.store.home import Store
 from coderewind.store.pack import write_durably
 
 
@@ -30,6 +31,7 @@ class Key:
         self.choices = choices
 
 
+_SOURCES = ("default", "global", "project", "environment")  # weakest first
 _TYPED = ""  # where a value comes from that is not in a file
 
 TIERS = ("minimal", "balanced", "aggressive", "exact")
@@ -120,6 +122,14 @@ def load(store: Store | None) -> Settings:
     return Settings(values)
 
 
+def agents_may_restore(store: Store) -> bool:
+    """Whether the user allowed it. What lies inside the folder does not count: an agent that may
+    only edit files there could write it itself, and it may come with the folder."""
+    found = load(store)
+    inside = found.source("agents.mayRestore") == "project" and store.mode != "global"
+    return found.flag("agents.mayRestore") and not inside
+
+
 def files(store: Store | None) -> dict[str, bytes]:
     """The configuration files, weakest first."""
     found = {"global": os.path.join(rewind_home(), b"config.json")}
@@ -128,24 +138,42 @@ def files(store: Store | None) -> dict[str, bytes]:
     return found
 
 
+def is_stronger(source: str, other: str) -> bool:
+    """Whether a value of one source outranks that of another."""
+    return _SOURCES.index(source) > _SOURCES.index(other)
+
+
 def read(path: bytes) -> dict[str, object]:
-    """One file's settings under their dotted names."""
+    """One file's settings under their dotted names.
+
+    Raises:
+        RewindError: the first thing that is wrong with it.
+    """
+    found, problems = examine(path)
+    if problems:
+        raise problems[0]
+    return found
+
+
+def examine(path: bytes) -> tuple[dict[str, object], list[RewindError]]:
+    """One file's settings under their dotted names, and all that is wrong with it."""
     name = os.fsdecode(path)
+    found: dict[str, object] = {}
+    problems: list[RewindError] = []
     try:
         with open(path, "rb") as file:
             data = json.loads(file.read())
     except FileNotFoundError:
-        return {}
+        return found, problems
     except OSError as error:
-        raise RewindError(f"{name} cannot be read: {error.strerror}") from error
+        return found, [RewindError(f"{name} cannot be read: {error.strerror}")]
     except (ValueError, RecursionError) as error:
-        raise RewindError(f"{name} is not valid JSON: {error}",
-                          hint="mend it, or delete it for the defaults") from error
+        return found, [RewindError(f"{name} is not valid JSON: {error}",
+                                   hint="mend it, or delete it for the defaults")]
     if not isinstance(data, dict):
-        raise RewindError(f"{name} must hold one JSON object")
-    found: dict[str, object] = {}
-    _flatten(data, "", found, name)
-    return found
+        return found, [RewindError(f"{name} must hold one JSON object")]
+    _flatten(data, "", found, problems, name)
+    return found, problems
 
 
 def write(path: bytes, key: str, value: object) -> None:
@@ -228,17 +256,26 @@ def schema() -> dict[str, object]:
     }
 
 
-def _flatten(data: dict[str, object], prefix: str, found: dict[str, object], name: str) -> None:
+def _flatten(
+    data: dict[str, object],
+    prefix: str,
+    found: dict[str, object],
+    problems: list[RewindError],
+    name: str,
+) -> None:
     for key, value in data.items():
         full = prefix + key
         if full == "$schema":
             continue
-        if full in KEYS:
-            found[full] = _checked(full, value, name)
-        elif isinstance(value, dict) and any(known.startswith(full + ".") for known in KEYS):
-            _flatten(value, full + ".", found, name)
-        else:
-            _spec(full, name)
+        try:
+            if full in KEYS:
+                found[full] = _checked(full, value, name)
+            elif isinstance(value, dict) and any(known.startswith(full + ".") for known in KEYS):
+                _flatten(value, full + ".", found, problems, name)
+            else:
+                _spec(full, name)
+        except RewindError as error:
+            problems.append(error)
 
 
 def _spec(key: str, where: str) -> Key:

@@ -7,25 +7,26 @@ the user's words.
 
 from __future__ import annotations
 
+import gc
 import os
-import signal
 import sys
 import time
 
 from coderewind.errors import RewindError
-from coderewind.hooks.payload import AGENTS, Event, event_name, read_event
+from coderewind.hooks import alone
+from coderewind.hooks.names import AGENTS, event_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from coderewind.agents.tier import Tier
     from coderewind.engine.settings import Settings
+    from coderewind.hooks.payload import Event
     from coderewind.hooks.session import SessionState
 
 # Seconds; below the timeouts that tiers register, so that we end before we are ended.
 _LIMITS = {"SessionStart": 110.0, "SessionEnd": 50.0}
 _LIMIT = 27.0
 _LARGEST = 256 << 20
-_LOG_KEPT = 256 << 10
 
 
 class _TimeUp(BaseException):
@@ -38,13 +39,18 @@ def run_hook(argv: list[str]) -> int:
     if not name:
         sys.stderr.write("rewind: usage: rewind hook [--agent claude|droid] EVENT < payload\n")
         return 1
+    gc.disable()  # it would look for cycles ten times, in a process that is about to end
     event: Event | None = None
     try:
-        signal.signal(signal.SIGALRM, _time_up)
-        signal.setitimer(signal.ITIMER_REAL, _LIMITS.get(name, _LIMIT))
-        event = read_event(agent, name, sys.stdin.buffer.read(_LARGEST))
+        payload = sys.stdin.buffer.read(_LARGEST)
+        if name == "PostToolBatch" and alone.is_noted(agent, payload):
+            return 0
+        _limit(_LIMITS.get(name, _LIMIT))
+        from coderewind.hooks.payload import read_event
+
+        event = read_event(agent, name, payload)
         _handle(event)
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        _limit(0)
     except RewindError as error:
         _tell(event, agent, name, error.message, error.hint)
     except _TimeUp:
@@ -53,7 +59,9 @@ def run_hook(argv: list[str]) -> int:
     except KeyboardInterrupt:
         pass
     except Exception as error:  # noqa: BLE001 - the top of the surface: the agent must go on
-        _tell(event, agent, name, f"a checkpoint failed ({_where(error)})",
+        from coderewind.hooks.log import where
+
+        _tell(event, agent, name, f"a checkpoint failed ({where(error)})",
               "this is a bug in Rewind; please report it")
     return 0
 
@@ -66,16 +74,26 @@ def _arguments(argv: list[str]) -> tuple[str, str]:
     return agent, event_name(words[0]) if len(words) == 1 else ""
 
 
+def _limit(seconds: float) -> None:
+    import signal
+
+    signal.signal(signal.SIGALRM, _time_up)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
 def _time_up(_signum: int, _frame: object) -> None:
     raise _TimeUp
 
 
 def _handle(event: Event) -> None:
+    from coderewind.agents import seen
     from coderewind.hooks.session import Sessions
 
     if not event.session:
         raise RewindError("the agent named no session")
-    _seen(event)
+    if event.name == "PostToolBatch" and _only_reads(event):
+        return
+    seen.note(event.agent, event.name)
     sessions = Sessions()
     with sessions.lock(event.agent, event.session, patience=20.0):
         state = sessions.load(event.agent, event.session)
@@ -95,8 +113,6 @@ def _observe(event: Event, state: SessionState) -> None:
     from coderewind.hooks.place import NotProtected, place_of
     from coderewind.hooks.turn import Turn
 
-    if event.name == "PostToolBatch" and _is_done(event, state):
-        return
     try:
         place = place_of(event.cwd, state.worktree)
     except NotProtected as error:
@@ -108,12 +124,17 @@ def _observe(event: Event, state: SessionState) -> None:
     state.worktree = state.worktree or os.fsdecode(engine.workspace.root)
     tier = tiers.load(settings.text("tier"))
     if _wants(event, tier, settings, engine.ledger.last_time()):
-        Turn(engine, adapter_of(event.agent), event, state).observe()
+        done = Turn(engine, adapter_of(event.agent), event, state).observe()
+        if done:
+            alone.note(event.agent, event.session, done)
 
 
-def _is_done(event: Event, state: SessionState) -> bool:
-    """A batch of one call, looked at a moment ago when the call ended."""
-    return len(event.calls) == 1 and state.done != "" and event.calls[0].id == state.done
+def _only_reads(event: Event) -> bool:
+    """Whether a batch held nothing but tools that no tier looks at: they cannot write."""
+    from coderewind.agents import tier as tiers
+
+    hook = tiers.load(tiers.EXACT).hook(event.agent, "PostToolUse")
+    return hook is not None and not any(hook.wants(call.name) for call in event.calls)
 
 
 def _wants(event: Event, tier: Tier, settings: Settings, last_ms: int) -> bool:
@@ -173,8 +194,10 @@ def _size(event: Event) -> int:
 def _tell(event: Event | None, agent: str, name: str, message: str, hint: str) -> None:
     """Log a failure, and say it once in a session."""
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        _log(f"{agent or (event.agent if event else '-')} {name} {message}")
+        from coderewind.hooks.log import log
+
+        _limit(0)
+        log(f"{agent or (event.agent if event else '-')} {name} {message}")
         if not _said_before(event, agent, message):
             _say(f"{message}: {hint}" if hint else message)
     except (OSError, RewindError):
@@ -203,45 +226,3 @@ def _said_before(event: Event | None, agent: str, message: str) -> bool:
         state.said.append(message)
         sessions.save(agent, session, state)
     return False
-
-
-def _log(line: str) -> None:
-    """Append to `$REWIND_HOME/hook.log`, of which at most twice 256 KiB are kept."""
-    from coderewind.store.home import make_private, rewind_home
-
-    make_private(rewind_home())
-    path = os.path.join(rewind_home(), b"hook.log")
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        stamp = time.strftime("%Y-%m-%d %H:%M:%S")
-        os.write(fd, f"{stamp} {' '.join(line.split())}\n".encode("utf-8", "replace"))
-        if os.fstat(fd).st_size > _LOG_KEPT:
-            os.replace(path, path + b".1")
-    finally:
-        os.close(fd)
-
-
-def _seen(event: Event) -> None:
-    """Leave a note for `rewind doctor`: the last event of this agent."""
-    from coderewind.store.home import make_private, rewind_home
-
-    make_private(rewind_home())
-    folder = os.path.join(rewind_home(), b"agents")
-    make_private(folder)
-    path = os.path.join(folder, event.agent.encode())
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        os.write(fd, event.name.encode() + b"\n")
-    finally:
-        os.close(fd)
-
-
-def _where(error: BaseException) -> str:
-    """The kind of a failure and where it happened, without its words: they may be the user's."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is None:
-        return type(error).__name__
-    name = os.path.basename(trace.tb_frame.f_code.co_filename)
-    return f"{type(error).__name__} at {name}:{trace.tb_lineno}"

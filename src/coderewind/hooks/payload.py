@@ -9,25 +9,8 @@ from __future__ import annotations
 import json
 
 from coderewind.errors import RewindError
+from coderewind.hooks.names import CLAUDE, DROID
 
-CLAUDE = "claude"
-DROID = "droid"
-AGENTS = (CLAUDE, DROID)
-
-EVENTS = (
-    "SessionStart",
-    "UserPromptSubmit",
-    "PreToolUse",
-    "PostToolUse",
-    "PostToolUseFailure",
-    "PostToolBatch",
-    "Stop",
-    "SubagentStop",
-    "SessionEnd",
-    "PreCompact",
-    "CwdChanged",
-)
-_BY_WORD = {name.lower(): name for name in EVENTS}
 _LONGEST_ID = 128
 _LONGEST_PATH = 4096
 
@@ -78,11 +61,6 @@ class Event:
     @property
     def call(self) -> Call | None:
         return self.calls[0] if self.calls else None
-
-
-def event_name(word: str) -> str:
-    """An event by its name, also as the seed writes it: `pre-tool-use`; '' for an unknown one."""
-    return _BY_WORD.get(word.replace("-", "").replace("_", "").lower(), "")
 
 
 def read_event(agent: str, name: str, raw: bytes) -> Event:

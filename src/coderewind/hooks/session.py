@@ -11,7 +11,7 @@ import os
 import time
 
 from coderewind.errors import RewindError
-from coderewind.store.home import make_private, rewind_home
+from coderewind.store.folders import make_private, rewind_home
 from coderewind.store.lock import Lock
 
 PROMPT_KEPT = 4000  # characters; the whole prompt is in the transcript
@@ -27,7 +27,6 @@ class SessionState:
         "archived",
         "background",
         "batch",
-        "done",
         "open",
         "parent",
         "prompt",
@@ -47,7 +46,6 @@ class SessionState:
         self.turn_record = ""  # the newest checkpoint of this turn that holds a change
         self.open: dict[str, str] = {}  # calls that have begun and not ended: id -> words
         self.batch: list[str] = []  # calls that overlapped another one
-        self.done = ""  # the call that ended last, if it ran alone
         self.background: list[str] = []  # commands that go on by themselves
         self.parent = ""  # the session that this one goes on from
         self.worktree = ""  # the folder that the session began in
@@ -62,7 +60,6 @@ class SessionState:
         self.tools = []
         self.open = {}
         self.batch = []
-        self.done = ""
 
     def note_tool(self, words: str) -> None:
         if len(self.tools) < _TOOLS_KEPT:

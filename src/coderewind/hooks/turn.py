@@ -40,9 +40,11 @@ class Turn:
         self.event = event
         self.state = state
         self.recorded = 0
+        self.done = ""
 
-    def observe(self) -> None:
-        """Capture the worktree and record what the event means."""
+    def observe(self) -> str:
+        """Capture the worktree and record what the event means; the call that ended, if it ran
+        alone: its batch then has nothing to add."""
         engine, event = self.engine, self.event
         with engine.working() as now_ns:
             self.now_ns = now_ns
@@ -59,6 +61,7 @@ class Turn:
                     self._archive()
             finally:
                 engine.store.objects.close()
+        return self.done
 
     def _notice_new_turn(self) -> None:
         """A `!` command of the user's begins a turn that no event announces."""
@@ -120,6 +123,7 @@ class Turn:
             self._append("before", "before " + words, at.AT_TURN, flags=[DESTRUCTIVE],
                          call=call, git=self._git())
         key = call.id or words
+        state.open.pop(key, None)
         if state.open:
             state.batch += [key, *(other for other in state.open if other not in state.batch)]
         state.open[key] = words
@@ -132,7 +136,7 @@ class Turn:
         words = call_words(call)
         key = call.id or words
         overlapped = self._close(key)
-        state.done = "" if overlapped else key
+        self.done = "" if overlapped else call.id
         failed = " (failed)" if self.event.name == "PostToolUseFailure" else ""
         state.note_tool(words + failed)
         if call.input.get("run_in_background") is True:

@@ -7,7 +7,7 @@ from coderewind.hooks.payload import Call
 _SHORT = 60
 _PROMPT = 32  # so that what was done is seen, too
 _LONGEST_LABEL = 300
-_SHELLS = ("Bash", "Execute", "PowerShell")
+_SHELLS = ("Bash", "Execute", "PowerShell", "bash", "powershell")
 _PATHS = ("file_path", "notebook_path", "path")
 
 

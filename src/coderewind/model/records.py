@@ -9,6 +9,10 @@ from __future__ import annotations
 
 from coderewind.model.paths import is_safe, to_bytes
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 VERSION = 1
 
 # Operations. "checkpoint" adds a state; the next four move the worktree and carry a rescue.
@@ -23,8 +27,10 @@ PIN = "pin"
 UNPIN = "unpin"
 BIND = "bind"
 PRUNE = "prune"
+IMPORT = "import"  # a point of another program, taken over; the worktree did not stand there
 TRANSCRIPT = "transcript"  # a part of an agent's session file
 CONVERSATION = "conversation"  # a conversation was put back, as a new session
+NAVIGATE = "navigate"  # a conversation was put back inside its own running session
 STATE = "state"  # what a move really left behind, when that is not its target entirely
 MOVES = (RESTORE, UNDO, REDO, UNDO_RESTORE)
 
@@ -123,6 +129,7 @@ class Checkpoint:
     """A moment bound to a snapshot: what a user picks. Built by the timeline, never stored."""
 
     __slots__ = (
+        "_record",
         "anchor",
         "at",
         "branch",
@@ -147,32 +154,42 @@ class Checkpoint:
         "worktree",
     )
 
+    anchor: Anchor
+    at: str  # where it stands in its conversation: agents/adapter.py
+    branch: str
+    coverage: str
+    files: int
+    flags: tuple[str, ...]
+    git: dict[str, object]  # branches and stashes, before a destructive command
+    head: str
+    kind: str
+    label: str
+    moved_to: str  # a rescue knows the snapshot that the worktree was moved to
+    parent: str
+    snapshot: str
+    staged: str
+    stood: dict[bytes, int]  # left-out folders that a move found in its place, with their modes
+
     def __init__(self, record: Record, worktree: str = "main") -> None:
         self.id = record.id
         self.number = record.whole("number")
         self.time = record.time
-        self.kind = record.text("kind") or "save"
-        self.snapshot = record.oid("snapshot")
-        self.files = record.whole("files")
-        self.label = record.text("label")
-        self.anchor = Anchor.from_json(record.data.get("anchor"))
-        self.at = record.text("at")  # where it stands in its conversation: agents/adapter.py
-        self.flags = record.texts("flags")
-        self.git = record.section("git")  # branches and stashes, before a destructive command
-        self.head = record.text("head")
-        self.branch = record.text("branch")
-        self.coverage = record.oid("coverage")
-        self.staged = record.oid("staged")
-        self.parent = record.text("parent")
-        # A rescue knows the snapshot that the worktree was moved to.
-        self.moved_to = record.oid("state") if record.op in MOVES else ""
-        # Left-out folders that were there before the move, with their permission bits.
-        self.stood = {to_bytes(path): perm for path, perm in record.section("stood").items()
-                      if is_safe(to_bytes(path)) and isinstance(perm, int) and 0 <= perm <= 0o7777}
         self.worktree = worktree
         self.pinned = False
         self.current = False
         self.reused = False
+        self._record = record
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """What else the record says is read when it is asked for: of ten thousand checkpoints
+            a list shows thirty."""
+            if name not in _LATER:
+                raise AttributeError(name)
+            value = _LATER[name](self._record)
+            setattr(self, name, value)
+            return value
 
     def as_json(self) -> dict[str, object]:
         anchor = self.anchor
@@ -195,6 +212,34 @@ class Checkpoint:
             "branch": self.branch,
             "worktree": self.worktree,
         }
+
+
+_LATER: dict[str, Callable[[Record], object]] = {
+    "anchor": lambda record: Anchor.from_json(record.data.get("anchor")),
+    "at": lambda record: record.text("at"),
+    "branch": lambda record: record.text("branch"),
+    "coverage": lambda record: record.oid("coverage"),
+    "files": lambda record: record.whole("files"),
+    "flags": lambda record: record.texts("flags"),
+    "git": lambda record: record.section("git"),
+    "head": lambda record: record.text("head"),
+    "kind": lambda record: record.text("kind") or "save",
+    "label": lambda record: record.text("label"),
+    "moved_to": lambda record: record.oid("state") if record.op in MOVES else "",
+    "parent": lambda record: record.text("parent"),
+    "snapshot": lambda record: record.oid("snapshot"),
+    "staged": lambda record: record.oid("staged"),
+    "stood": lambda record: _stood(record),
+}
+
+
+def _stood(record: Record) -> dict[bytes, int]:
+    found = {}
+    for text, perm in record.section("stood").items():
+        path = to_bytes(text)
+        if is_safe(path) and isinstance(perm, int) and 0 <= perm <= 0o7777:
+            found[path] = perm
+    return found
 
 
 def is_oid(text: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from coderewind.errors import RewindError
 from coderewind.store.manifest import Manifest, decode
-from coderewind.store.objects import Objects
+from coderewind.store.objects import Objects, Tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +45,6 @@ class SnapshotView:
                 f"{snapshot.hex()[:12]} is not a snapshot", hint="rewind doctor"
             ) from None
         self.manifest: Manifest = decode(objects.read(manifest)[1])
-        self._trees: dict[bytes, dict[bytes, tuple[int, bytes]]] = {}
 
     def lookup(self, path: bytes) -> tuple[int, bytes] | None:
         """The git mode and content id at a path, None when nothing is there."""
@@ -53,7 +52,7 @@ class SnapshotView:
         for part in path.split(b"/"):
             if mode != 0o40000:
                 return None
-            found = self._tree(oid).get(part)
+            found = self.objects.tree(oid).get(part)
             if found is None:
                 return None
             mode, oid = found
@@ -67,50 +66,50 @@ class SnapshotView:
 
     def walk(self) -> Iterator[tuple[bytes, int, bytes]]:
         """Everything in the tree: (path, git mode, oid), folders before what they hold."""
-        stack = [(b"", self.tree)]
-        while stack:
-            prefix, tree = stack.pop()
-            for name, (mode, oid) in self._tree(tree).items():
-                yield prefix + name, mode, oid
-                if mode == 0o40000:
-                    stack.append((prefix + name + b"/", oid))
-
-    def _tree(self, oid: bytes) -> dict[bytes, tuple[int, bytes]]:
-        if oid not in self._trees:
-            self._trees[oid] = _entries(self.objects, oid)
-        return self._trees[oid]
+        level = [(b"", self.tree)]
+        while level:
+            trees = self.objects.trees(tree for _, tree in level)
+            below = []
+            for prefix, tree in level:
+                for name, (mode, oid) in trees[tree].items():
+                    yield prefix + name, mode, oid
+                    if mode == _FOLDER:
+                        below.append((prefix + name + b"/", oid))
+            level = below
 
 
 def compare(objects: Objects, old: bytes, new: bytes) -> list[Difference]:
     """The files in which two trees differ; equal subtrees are not looked into."""
     found: list[Difference] = []
-    stack = [(b"", old, new)] if old != new else []
-    while stack:
-        prefix, old_tree, new_tree = stack.pop()
-        before = _entries(objects, old_tree)
-        after = _entries(objects, new_tree)
-        for name in before.keys() | after.keys():
-            old_mode, old_oid = before.get(name, (0, b""))
-            new_mode, new_oid = after.get(name, (0, b""))
-            if (old_mode, old_oid) == (new_mode, new_oid):
-                continue
-            path = prefix + name
-            was_folder, is_folder = old_mode == _FOLDER, new_mode == _FOLDER
-            if was_folder or is_folder:
-                stack.append(
-                    (path + b"/", old_oid if was_folder else b"", new_oid if is_folder else b"")
-                )
-            if was_folder:
-                old_mode, old_oid = 0, b""
-            if is_folder:
-                new_mode, new_oid = 0, b""
-            if old_mode or new_mode:
-                found.append(Difference(path, old_mode, new_mode, old_oid, new_oid))
+    level = [(b"", old, new)] if old != new else []
+    while level:
+        trees = objects.trees(tree for _, *both in level for tree in both)
+        below: list[tuple[bytes, bytes, bytes]] = []
+        for prefix, old_tree, new_tree in level:
+            found += _differ(prefix, trees[old_tree], trees[new_tree], below)
+        level = below
     found.sort(key=lambda difference: difference.path)
     return found
 
 
-def _entries(objects: Objects, tree: bytes) -> dict[bytes, tuple[int, bytes]]:
-    if not tree:
-        return {}
-    return {name: (mode, oid) for mode, name, oid in objects.read_tree(tree)}
+def _differ(
+    prefix: bytes, before: Tree, after: Tree, below: list[tuple[bytes, bytes, bytes]]
+) -> Iterator[Difference]:
+    """The files of one folder that differ; folders that differ are added to `below`."""
+    for name in before.keys() | after.keys():
+        old_mode, old_oid = before.get(name, (0, b""))
+        new_mode, new_oid = after.get(name, (0, b""))
+        if (old_mode, old_oid) == (new_mode, new_oid):
+            continue
+        path = prefix + name
+        was_folder, is_folder = old_mode == _FOLDER, new_mode == _FOLDER
+        if was_folder or is_folder:
+            below.append(
+                (path + b"/", old_oid if was_folder else b"", new_oid if is_folder else b"")
+            )
+        if was_folder:
+            old_mode, old_oid = 0, b""
+        if is_folder:
+            new_mode, new_oid = 0, b""
+        if old_mode or new_mode:
+            yield Difference(path, old_mode, new_mode, old_oid, new_oid)

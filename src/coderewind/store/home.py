@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import json
 import os
-from hashlib import sha1
 
 from coderewind.errors import RewindError
 from coderewind.model.paths import to_bytes, to_text
+from coderewind.store.folders import make_private, rewind_home
 from coderewind.store.git import Git
 from coderewind.store.objects import Objects
 from coderewind.store.pack import PackWriter, fsync_dir, write_durably
@@ -33,28 +33,6 @@ _TOLERATED = (
     *("gitmodulesParse", "gitmodulesUrl", "gitmodulesPath", "gitmodulesUpdate"),
     *("gitmodulesSymlink", "gitignoreSymlink", "gitattributesSymlink", "mailmapSymlink"),
 )
-
-
-def rewind_home() -> bytes:
-    """`$REWIND_HOME`, else ~/.rewind of the account, also when HOME is not set."""
-    configured = os.environb.get(b"REWIND_HOME")
-    if configured:
-        return os.path.abspath(configured)
-    return os.path.join(user_home(), b".rewind")
-
-
-def user_home() -> bytes:
-    home = os.environb.get(b"HOME")
-    if home:
-        return os.path.abspath(home)
-    import pwd
-
-    try:
-        return os.fsencode(pwd.getpwuid(os.getuid()).pw_dir)
-    except KeyError:
-        raise RewindError(
-            "there is no home folder for this user", hint="set HOME or REWIND_HOME"
-        ) from None
 
 
 class DamagedStore(RewindError):
@@ -184,27 +162,6 @@ def lay_out_again(store: Store) -> None:
     _lay_out(store.git_dir, store.algo)
 
 
-def make_private(path: bytes) -> None:
-    """A folder for us alone; a symlink or somebody else's folder in its place is refused."""
-    try:
-        os.mkdir(path, 0o700)
-        os.chmod(path, 0o700)
-    except FileExistsError:
-        st = os.lstat(path)
-        if (st.st_mode & 0o170000) == 0o120000 and os.path.isdir(path) and path == rewind_home():
-            return  # the user may keep ~/.rewind elsewhere
-        if (st.st_mode & 0o170000) != 0o040000 or st.st_uid != os.geteuid():
-            raise RewindError(
-                f"{to_text(path)} is not a folder of yours",
-                hint="move it away; Rewind keeps its data only in folders that you own",
-            ) from None
-        if st.st_mode & 0o077:
-            os.chmod(path, 0o700)
-    except FileNotFoundError:
-        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-        make_private(path)
-
-
 def _places(home: bytes, workspace: Workspace, mode: str) -> tuple[bytes, bytes]:
     if mode == "project":
         git_dir = os.path.join(workspace.root, b".agent", b"rewind")
@@ -267,6 +224,9 @@ def _config(algo: str) -> bytes:
         "protectNTFS": "false",
         "protectHFS": "false",
         "bigFileThreshold": "16m",
+        # What git maps of a pack counts as its memory: by default up to 1 GiB at a time.
+        "packedGitWindowSize": "4m",
+        "packedGitLimit": "32m",
         "quotePath": "false",
     }
     text = "[core]\n" + "".join(f"\t{key} = {value}\n" for key, value in core.items())
@@ -344,6 +304,8 @@ def _moved_here(storage: bytes, workspace: Workspace) -> Store | None:
 def _store_id(key: bytes) -> bytes:
     word = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "-"
                    for c in to_text(os.path.basename(key)))[:32].strip(".-")
+    from hashlib import sha1
+
     digest = sha1(key, usedforsecurity=False).hexdigest()[:12]
     return f"{word or 'folder'}-{digest}".encode()
 

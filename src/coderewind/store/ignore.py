@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 from bisect import bisect_left
 
+from coderewind.store.folders import make_private, user_home
 from coderewind.store.git import Git, GitError, end
-from coderewind.store.home import make_private, user_home
 from coderewind.store.pack import write_durably
 from coderewind.store.state import file_signature
 from coderewind.store.workspace import Workspace, read_file

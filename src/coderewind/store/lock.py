@@ -26,7 +26,11 @@ class Lock:
         self.now_ns = 0
 
     def __enter__(self) -> Lock:
-        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise RewindError(f"{os.fsdecode(self._path)} cannot be locked: {error.strerror}",
+                              hint="its folder is gone") from None
         try:
             self._wait(fd)
             os.utime(fd)

@@ -17,11 +17,15 @@ from coderewind.store.pack import new_hash
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from subprocess import Popen
 
 _CHUNK = 1 << 20
 _SMALL = 1 << 18
+_AT_ONCE = 48  # questions that are asked together: 48 lines of 65 bytes fit into any pipe
+_MOST_TREES = 20_000  # kept in memory
+
+Tree = dict[bytes, tuple[int, bytes]]  # name -> git mode, oid
 
 
 class DamagedObject(RewindError):
@@ -115,6 +119,8 @@ class Objects:
         self._packs: dict[bytes, PackIndex] | None = None
         self._reader: Popen[bytes] | None = None
         self._kinds: Popen[bytes] | None = None
+        self._trees: dict[bytes, Tree] = {}
+        self._sizes: Popen[bytes] | None = None
 
     def has(self, oid: bytes) -> bool:
         """Whether the object is there, to stay. Its content is checked only when it is read."""
@@ -166,7 +172,25 @@ class Objects:
         Raises:
             DamagedObject: it is missing, or its content is not what its id says.
         """
-        kind, size = self._ask(oid)
+        return self.read_many([oid])[0]
+
+    def read_many(self, oids: list[bytes]) -> list[tuple[bytes, bytes]]:
+        """What `read` gives for each; git answers one question while the one before is read."""
+        found = []
+        for start in range(0, len(oids), _AT_ONCE):
+            batch = oids[start : start + _AT_ONCE]
+            self._send(batch)
+            try:
+                found += [self._content(oid) for oid in batch]
+            except DamagedObject:
+                if len(batch) > 1:  # answers that nobody waits for any more
+                    self.close()
+                raise
+        return found
+
+    def _content(self, oid: bytes) -> tuple[bytes, bytes]:
+        """The next answer, which must be this object."""
+        kind, size = self._head(oid)
         assert self._reader is not None and self._reader.stdout is not None
         data = self._reader.stdout.read(size + 1)[:-1]
         digest = new_hash(self.algo)
@@ -178,7 +202,8 @@ class Objects:
 
     def stream(self, oid: bytes) -> Iterator[bytes]:
         """A blob's content in pieces; DamagedObject after the last piece if it was not right."""
-        kind, size = self._ask(oid)
+        self._send([oid])
+        kind, size = self._head(oid)
         assert self._reader is not None and self._reader.stdout is not None
         digest = new_hash(self.algo)
         digest.update(b"%s %d\0" % (kind, size))
@@ -210,6 +235,21 @@ class Objects:
             raise DamagedObject(oid, "missing")
         return word
 
+    def size(self, oid: bytes) -> int:
+        """An object's size, without reading it."""
+        if self._sizes is None:
+            self._sizes = self._git.popen("cat-file", "--batch-check=%(objectsize)")
+        assert self._sizes.stdin is not None and self._sizes.stdout is not None
+        try:
+            self._sizes.stdin.write(oid.hex().encode() + b"\n")
+            self._sizes.stdin.flush()
+            word = self._sizes.stdout.readline().strip()
+        except BrokenPipeError:
+            word = b""
+        if not word.isdigit():
+            raise DamagedObject(oid, "missing")
+        return int(word)
+
     def missing(self, oids: list[bytes]) -> list[bytes]:
         """Which of these are not there at all."""
         self.refresh()
@@ -221,6 +261,26 @@ class Objects:
         asked = b"".join(oid.hex().encode() + b"\n" for oid in oids)
         answers = self._git.run("cat-file", "--batch-check", input=asked).splitlines()
         return [oid for oid, line in zip(oids, answers, strict=True) if line.endswith(b" missing")]
+
+    def tree(self, oid: bytes) -> Tree:
+        """A tree's entries by name; b"" is the empty one."""
+        found = self._trees.get(oid)
+        return self.trees([oid])[oid] if found is None else found
+
+    def trees(self, oids: Iterable[bytes]) -> dict[bytes, Tree]:
+        """Some trees' entries by name, all of them asked for at once; each is read only once.
+
+        Raises:
+            DamagedObject: one is missing, or is not what its id says.
+        """
+        wanted = set(oids)
+        if len(self._trees) > _MOST_TREES:
+            self._trees.clear()
+        unread = [oid for oid in wanted if oid and oid not in self._trees]
+        for oid, (kind, data) in zip(unread, self.read_many(unread), strict=True):
+            entries = parse_tree(data, self.width) if kind == b"tree" else self.read_tree(oid)
+            self._trees[oid] = {name: (mode, child) for mode, name, child in entries}
+        return {oid: self._trees[oid] if oid else {} for oid in wanted}
 
     def read_tree(self, oid: bytes) -> list[tuple[int, bytes, bytes]]:
         """A tree's entries as (mode, name, oid)."""
@@ -235,23 +295,34 @@ class Objects:
             raise DamagedObject(oid, "not a commit")
         return bytes.fromhex(data[5 : 5 + 2 * self.width].decode())
 
+    def __enter__(self) -> Objects:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
     def close(self) -> None:
         """End the reader processes, if there are any."""
-        for process in (self._reader, self._kinds):
+        for process in (self._reader, self._kinds, self._sizes):
             if process is not None:
                 end(process)
-        self._reader = self._kinds = None
+        self._reader = self._kinds = self._sizes = None
 
-    def _ask(self, oid: bytes) -> tuple[bytes, int]:
+    def _send(self, oids: list[bytes]) -> None:
+        """Ask for objects, no more of them at once than a pipe takes without waiting."""
         if self._reader is None:
             self._reader = self._git.popen("cat-file", "--batch")
-        assert self._reader.stdin is not None and self._reader.stdout is not None
+        assert self._reader.stdin is not None
         try:
-            self._reader.stdin.write(oid.hex().encode() + b"\n")
+            self._reader.stdin.write(b"".join(oid.hex().encode() + b"\n" for oid in oids))
             self._reader.stdin.flush()
-            words = self._reader.stdout.readline().split()
         except BrokenPipeError:
-            words = []
+            pass  # there will be no answer
+
+    def _head(self, oid: bytes) -> tuple[bytes, int]:
+        """The kind and size with which the next answer begins."""
+        assert self._reader is not None and self._reader.stdout is not None
+        words = self._reader.stdout.readline().split()
         if len(words) != 3:
             if not words:  # git gave up on a damaged object; the next question needs a new one
                 self.close()

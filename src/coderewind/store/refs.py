@@ -11,6 +11,7 @@ import os
 from coderewind.store.git import Git
 from coderewind.store.workspace import Workspace, read_file
 
+PI_REWIND_STORE = "refs/pi-rewind/store"  # keeps the points of pi-rewind-hook alive
 _MOST = 500
 _DEEPEST = 12
 
@@ -37,6 +38,19 @@ def branches(workspace: Workspace) -> dict[str, str]:
             if _is_oid(oid):
                 found[os.fsdecode(os.path.relpath(path, heads))] = oid.decode()
     return dict(sorted(found.items())[:_MOST])
+
+
+def ref_exists(workspace: Workspace, ref: str) -> bool:
+    """Whether the user's repository has a ref."""
+    common = workspace.common_dir
+    if common is None:
+        return False
+    name = ref.encode()
+    if os.path.isdir(os.path.join(common, b"reftable")):
+        return bool(Git(common).run("for-each-ref", "--count=1", name))
+    return os.path.isfile(os.path.join(common, name)) or any(
+        line.endswith(b" " + name)
+        for line in read_file(os.path.join(common, b"packed-refs")).split(b"\n"))
 
 
 def stashes(workspace: Workspace) -> list[list[str]]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 
+from coderewind.store.folders import make_private
 from coderewind.store.git import Git, GitError
-from coderewind.store.home import Store, make_private
+from coderewind.store.home import Store
 from coderewind.store.objects import DamagedObject, Objects, PackIndex
 from coderewind.store.pack import BLOB, COMMIT, GUARD, TREE
 from coderewind.store.trust import own_checksum

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 from stat import S_ISDIR, S_ISFIFO, S_ISLNK, S_ISREG
 
 from coderewind.errors import RewindError
@@ -231,6 +230,8 @@ class Writer:
 
     def _copy_beside(self, staged: bytes, parent: int, name: bytes) -> None:
         """The file's folder is another file system: copy next to its place, then rename."""
+        import shutil
+
         temp = STAGE_PREFIX + os.urandom(8).hex().encode()
         st = os.lstat(staged)
         try:
@@ -333,5 +334,7 @@ def stage_dir(private: bytes, root: bytes) -> bytes:
 
 
 def remove_stage(stage: bytes) -> None:
+    import shutil  # 2 ms of start-up that a capture never needs
+
     if os.path.basename(stage).startswith(STAGE_PREFIX) and not os.path.islink(stage):
         shutil.rmtree(stage, ignore_errors=True)

@@ -6,6 +6,7 @@ from coderewind.model.records import (
     ABORT,
     BIND,
     CHECKPOINT,
+    IMPORT,
     LABEL,
     MOVES,
     PIN,
@@ -70,13 +71,14 @@ class Position:
 
 
 class Undone:
-    """A state that undo left."""
+    """A state that undo left, or undo-restore: what redo goes to."""
 
-    __slots__ = ("id", "older")
+    __slots__ = ("id", "of_restore", "older")
 
-    def __init__(self, id: str, older: Undone | None) -> None:
+    def __init__(self, id: str, older: Undone | None, *, of_restore: bool = False) -> None:
         self.id = id
         self.older = older
+        self.of_restore = of_restore  # a restore was taken back
 
 
 class Move:
@@ -98,12 +100,18 @@ class Timeline:
         self.position = Position()
         self._restores: dict[str, Record] = {}
         self._moves: dict[str, Move] = {}
+        self._taken_over: set[str] = set()  # another program's: the worktree was never seen there
         for record in records:
             self._replay(record, worktree)
         self.checkpoints = sorted(self.by_id.values(), key=lambda cp: cp.number, reverse=True)
         here = self.current
         if here is not None:
             here.current = True
+
+    @property
+    def seen(self) -> list[Checkpoint]:
+        """The checkpoints of states that this worktree was in, newest first."""
+        return [cp for cp in self.checkpoints if cp.id not in self._taken_over]
 
     @property
     def current(self) -> Checkpoint | None:
@@ -130,7 +138,8 @@ class Timeline:
 
     def _below(self, number: int) -> Checkpoint | None:
         """Where history goes on when a link of it was pruned."""
-        older = [cp for cp in self.by_id.values() if cp.number < number]
+        older = [cp for cp in self.by_id.values()
+                 if cp.number < number and cp.id not in self._taken_over]
         return max(older, key=lambda cp: cp.number, default=None)
 
     def _replay(self, record: Record, worktree: str) -> None:
@@ -142,6 +151,11 @@ class Timeline:
                 self.position = Position(record.id, record.id, before.undone, before.move)
             else:
                 self._move(record)
+            return
+        if record.op == IMPORT:
+            if record.oid("snapshot") and not record.data.get(PRUNED):
+                self.by_id[record.id] = Checkpoint(record, worktree)
+                self._taken_over.add(record.id)
             return
         if record.op == ABORT:
             self._abort(record)
@@ -183,7 +197,12 @@ class Timeline:
         stood = self.by_id.get(was.standing)
         same = stood is not None and stood.snapshot == move.record.oid("snapshot")
         standing = was.standing if same else move.record.id
-        self.position = Position(was.cursor, standing, Undone(rescue, was.undone), was.move)
+        # One restore after the other is taken back, and each can be redone.
+        of_restore = move.record.op == RESTORE
+        here = self.position.undone
+        older = here if of_restore and here and here.of_restore else was.undone
+        undone = Undone(rescue, older, of_restore=of_restore)
+        self.position = Position(was.cursor, standing, undone, was.move)
 
     def _abort(self, record: Record) -> None:
         """A move that changed nothing."""

@@ -25,6 +25,10 @@ def select(timeline: Timeline, words: str) -> Checkpoint:
         return found[0]
     if not timeline.checkpoints:
         raise RewindError("there are no checkpoints yet", hint="rewind save makes the first one")
+    if not found and _AGE.fullmatch(words.strip()):
+        oldest = timeline.checkpoints[-1]
+        raise RewindError(f"no checkpoint is that old; the oldest is #{oldest.number}",
+                          hint=f"rewind show {oldest.number} says when it was made")
     if not found:
         raise RewindError(f"no checkpoint matches {words!r}",
                           hint="rewind list shows what can be restored")
@@ -48,9 +52,10 @@ def _candidates(timeline: Timeline, words: str) -> list[Checkpoint]:
         return labelled
     if match := re.fullmatch(r"@(?:-(\d{1,9})|~(\d{1,9}))?", words):
         back = int(match[1] or match[2] or 0)
-        return [cps[back]] if back < len(cps) else []
+        seen = timeline.seen
+        return [seen[back]] if back < len(seen) else []
     if match := _AGE.fullmatch(words):
-        return _at(cps, time.time() - _seconds(match, words))
+        return _at(timeline.seen, time.time() - _seconds(match, words))
     if re.fullmatch(r"[0-9a-f]{4,64}", words):
         found = [cp for cp in cps if cp.snapshot.startswith(words)]
         if len({cp.snapshot for cp in found}) == 1:

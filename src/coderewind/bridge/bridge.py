@@ -1,0 +1,180 @@
+"""One agent's session, seen from here: hands its events, commands and tools to the parts.
+
+A part registers what it handles (`register(bridge)`); bridge/parts.py lists them all.
+"""
+
+from __future__ import annotations
+
+import time
+
+from coderewind.bridge.agent import WARNING, Agent
+from coderewind.bridge.points import Points
+from coderewind.bridge.rpc import Connection, Gone
+from coderewind.bridge.session import Session
+from coderewind.engine.engine import Engine
+from coderewind.errors import RewindError
+from coderewind.hooks.place import NotProtected, place_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from coderewind.bridge.restores import Moved
+
+    Data = dict[str, object]
+    # an event's data and the leaf at that moment -> what the agent is told
+    EventHandler = Callable[[Data, str], Data | None]
+    CommandHandler = Callable[[str], None]
+    ToolHandler = Callable[[str, Data], Data]
+
+PROTOCOL = 1
+_ALIVE_EVERY = 1.0  # seconds
+
+
+class Bridge:
+    """What all parts share."""
+
+    agent: Agent
+    session: Session
+    engine: Engine
+    points: Points
+
+    def __init__(self) -> None:
+        self._events: dict[str, list[EventHandler]] = {}
+        self._commands: dict[str, CommandHandler] = {}
+        self._tools: dict[str, ToolHandler] = {}
+        self._at_end: list[Callable[[], None]] = []
+        self._said: set[str] = set()
+        self.known: set[str] = set()  # entries of the session
+        self.navigating: Moved | None = None  # our own navigation: nothing is to be asked
+        self.exploring = ""  # the goal of the agent's own checkpoint that is open
+        self.is_on = False
+        self._alive_at = 0.0
+
+    def connect(self, connection: Connection) -> None:
+        self.agent = Agent(connection)
+
+    # ---- for the parts
+
+    def on(self, event: str, handler: EventHandler) -> None:
+        self._events.setdefault(event, []).append(handler)
+
+    def command(self, name: str, handler: CommandHandler) -> None:
+        self._commands[name] = handler
+
+    def tool(self, definition: Data, handler: ToolHandler) -> None:
+        """Offer the model a tool; its parameters are a JSON Schema."""
+        self._tools[str(definition["name"])] = handler
+        self.agent.register_tool(definition)
+
+    def at_end(self, handler: Callable[[], None]) -> None:
+        """Do something when the agent has gone: nobody waits for it."""
+        self._at_end.append(handler)
+
+    def say_once(self, message: str) -> None:
+        """A failure that the user should know of, but not at every event."""
+        if message not in self._said:
+            self._said.add(message)
+            self.agent.notify(f"Rewind: {message}", WARNING)
+
+    def say(self, message: str) -> None:
+        """What was done, unless the user wants to hear nothing."""
+        if not self.session.is_silent:
+            self.agent.notify(message)
+
+    def show(self) -> None:
+        """The footer."""
+        if not self.session.is_silent:
+            points, snapshots = self.points.counts(self.known)
+            exploring = f" · exploring: {self.exploring}" if self.exploring else ""
+            self.agent.set_status(f"◆ {points} points / {snapshots} snapshots{exploring}")
+
+    # ---- for the connection
+
+    def handle(self, method: str, params: Data, call: int) -> object:
+        """Answer one request of the agent."""
+        before, self.agent.call = self.agent.call, call or self.agent.call
+        try:
+            if method == "hello":
+                return self._hello(params)
+            if not self.is_on:
+                raise RewindError("the bridge was not greeted, or is off here")
+            if method == "event":
+                return self._event(params)
+            if method == "command":
+                self._command(params)
+                return None
+            if method == "tool":
+                return self._tool(params)
+            raise RewindError(f"no method {method}")
+        finally:
+            self.agent.call = before
+
+    def end(self) -> None:
+        for handler in self._at_end if self.is_on else []:
+            try:
+                handler()
+            except RewindError:
+                continue  # nobody is left who could be told
+
+    def _hello(self, params: Data) -> Data:
+        from coderewind import __version__
+        from coderewind.bridge.parts import PARTS
+
+        if params.get("protocol") != PROTOCOL:
+            raise RewindError("the extension and Rewind are of different versions",
+                              hint="rewind init brings them together")
+        self.session = Session(params)
+        self.agent.has_ui = self.session.has_ui
+        try:
+            place = place_of(self.session.cwd, "")
+        except NotProtected as error:
+            return {"protocol": PROTOCOL, "version": __version__, "off": error.message}
+        except RewindError as error:
+            return {"protocol": PROTOCOL, "version": __version__,
+                    "off": f"no checkpoints: {error.message}"}
+        self.engine = place.engine
+        self.engine.progress = self._progress
+        self.points = Points(self.engine, self.session)
+        self.is_on = True
+        for register in PARTS:
+            register(self)
+        # The first prompt waits for this, not for the first capture.
+        self.agent.ready(["before_agent_start", "turn_end"] if self._tools else [])
+        self._emit("hello", {}, self.session.leaf)
+        return {"protocol": PROTOCOL, "version": __version__}
+
+    def _progress(self, _what: str, _count: int) -> None:
+        """At work; a restore goes on when nobody is left to hear it."""
+        now = time.monotonic()
+        if now - self._alive_at > _ALIVE_EVERY:
+            self._alive_at = now
+            try:
+                self.agent.alive()
+            except Gone:
+                pass
+
+    def _event(self, params: Data) -> Data | None:
+        data = params.get("data")
+        leaf = params.get("leaf")
+        return self._emit(str(params.get("name")), data if isinstance(data, dict) else {},
+                          leaf if isinstance(leaf, str) else "")
+
+    def _emit(self, name: str, data: Data, leaf: str) -> Data | None:
+        answer: Data | None = None
+        for handler in self._events.get(name, []):
+            answer = handler(data, leaf) or answer
+        return answer
+
+    def _command(self, params: Data) -> None:
+        handler = self._commands.get(str(params.get("name")))
+        if handler is None:
+            raise RewindError("this command is not known here", hint="rewind init updates both")
+        handler(str(params.get("args") or ""))
+
+    def _tool(self, params: Data) -> Data:
+        handler = self._tools.get(str(params.get("name")))
+        if handler is None:
+            raise RewindError("this tool is not known here")
+        given = params.get("params")
+        return handler(str(params.get("id")), given if isinstance(given, dict) else {})

@@ -1,0 +1,300 @@
+"""/rewind: all checkpoints, newest first; what restoring one would change; and undo and redo.
+
+/checkpoint makes one by hand.
+"""
+
+from __future__ import annotations
+
+import os
+
+from coderewind.agents import adapter as at
+from coderewind.agents.known import adapter_of
+from coderewind.agents.rewind_hook import Point
+from coderewind.agents.settings import plan_edit
+from coderewind.bridge import marks, restores
+from coderewind.bridge.agent import ASSISTANT, ERROR, USER, WARNING, Entry
+from coderewind.bridge.bridge import Bridge
+from coderewind.bridge.points import PROMPT, SAVE, Place
+from coderewind.bridge.restores import Moved
+from coderewind.bridge.rpc import CallFailed
+from coderewind.cli.app import age, plural
+from coderewind.cli.ending import printable
+from coderewind.engine import legacy, moving
+from coderewind.errors import RewindError
+from coderewind.model import records as ops
+from coderewind.model.paths import to_text
+from coderewind.model.plan import Plan
+from coderewind.model.records import Checkpoint
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from coderewind.bridge.bridge import Data
+    from coderewind.timeline.build import Timeline
+
+UNDO = "↩ Undo last rewind"
+REDO = "↪ Redo"
+FINISH = "Finish the interrupted restore"
+GO_BACK = "Go back to before it"
+BOTH = "Files + conversation"
+FILES = "Files only"
+TALK = "Conversation only"
+ESCAPES = "⚙ Open this with Esc Esc"
+_ESCAPE = "doubleEscapeAction"
+_MOST = 200
+_MOST_CHANGES = 12
+_LABEL = 70
+
+
+class Browser:
+    def __init__(self, bridge: Bridge) -> None:
+        self.bridge = bridge
+
+    # ---- commands
+
+    def rewind(self, _args: str) -> None:
+        bridge = self.bridge
+        if not bridge.agent.is_idle():
+            bridge.agent.notify("Rewind: the agent is at work; stop it (Esc) or wait for it",
+                                WARNING)
+            return
+        try:
+            if bridge.engine.journal.exists() and not self._mended():
+                return
+            self._browse()
+        except (RewindError, CallFailed) as error:
+            hint = f". {error.hint}" if isinstance(error, RewindError) and error.hint else ""
+            bridge.agent.notify(f"Rewind: {error}{hint}", ERROR)
+
+    def checkpoint(self, args: str) -> None:
+        """Made at the entry that stands last, which keeps its own point."""
+        bridge = self.bridge
+        entry = next((e for e in bridge.agent.branch(bridge.agent.leaf())
+                      if e.kind in (USER, ASSISTANT)), None)
+        label = " ".join(args.split())
+        place = Place(SAVE, at.AT_ENTRY if entry else at.AT_START, entry.id if entry else "",
+                      label=label)
+        made = bridge.points.make(place)[0]
+        bridge.agent.append(marks.OP, marks.op(made.snapshot))
+        if entry is not None and label:
+            bridge.agent.set_label(entry.id, label)
+        bridge.agent.notify(f"Rewind: checkpoint #{made.number}{': ' + label if label else ''}")
+
+    # ---- the browser
+
+    def _mended(self) -> bool:
+        """Finish an interrupted restore, or go back; False when the user does neither."""
+        bridge = self.bridge
+        choice = bridge.agent.select("A restore was interrupted: files may be of two states",
+                                     [FINISH, GO_BACK])
+        if choice == FINISH:
+            outcome = moving.resume(bridge.engine)
+        elif choice == GO_BACK:
+            outcome = moving.abort(bridge.engine)
+        else:
+            return False
+        bridge.points.refresh()
+        bridge.agent.notify(f"Rewind: {plural(len(outcome.plan.steps), 'change')}, verified")
+        return False
+
+    def _browse(self) -> None:
+        bridge = self.bridge
+        bridge.points.refresh()
+        now = bridge.engine.current_snapshot()
+        timeline = bridge.engine.timeline()
+        bridge.engine.standing(timeline, now)
+        bridge.engine.store.objects.close()
+        entries = {entry.id: entry for entry in bridge.agent.entries()}
+        rows: dict[str, Checkpoint | Point] = {}
+        for cp in timeline.checkpoints[:_MOST]:
+            rows[_row(cp, bridge.session.lineage)] = cp
+        for point in reversed(bridge.points.older().values()):
+            rows[_older_row(point)] = point
+        extra = [UNDO] if self._last_move(timeline) else []
+        extra += [REDO] if timeline.position.redo else []
+        while True:
+            choice = bridge.agent.select("Rewind to", [*extra, *rows, *self._offer_keys()])
+            if choice == UNDO:
+                self._undo(timeline)
+            elif choice == REDO:
+                self._redo()
+            elif choice == ESCAPES:
+                self._set_keys()
+            elif choice in rows and self._offer(rows[choice], entries):
+                continue
+            return
+
+    def _offer(self, point: Checkpoint | Point, entries: dict[str, Entry]) -> bool:
+        """Show what restoring would change, and do it; True to go back to the list."""
+        bridge = self.bridge
+        checkpoint = (legacy.take_over(bridge.engine, point) if isinstance(point, Point)
+                      else point)
+        plan = bridge.engine.plan(checkpoint)
+        bridge.engine.store.objects.close()
+        target = self._target(checkpoint, entries)
+        options = [BOTH, FILES, TALK] if target else [FILES]
+        choice = bridge.agent.select(_preview(checkpoint, plan), options)
+        if not choice:
+            return True
+        moved = None
+        if choice != TALK:
+            moved = restores.restore(bridge, checkpoint)
+        if choice == FILES or target is None:
+            bridge.agent.append(marks.OP, moved.op() if moved else marks.op())
+        else:
+            self._navigate(checkpoint, target, moved)
+        done = plural(moved.changes, "change") if moved else "files are as they were"
+        bridge.agent.notify(f"Rewind: back at #{checkpoint.number} ({done}); "
+                            "/rewind takes it back")
+        bridge.show()
+        return False
+
+    def _target(self, checkpoint: Checkpoint, entries: dict[str, Entry]) -> Entry | None:
+        """The entry to go to, if it is in this session."""
+        anchor = checkpoint.anchor
+        if anchor.session not in self.bridge.session.lineage:
+            return None
+        if anchor.entry:
+            return entries.get(anchor.entry)
+        if checkpoint.at == at.AT_START and anchor.session == self.bridge.session.id:
+            return next((entry for entry in entries.values() if entry.kind == USER), None)
+        return None
+
+    def _navigate(self, checkpoint: Checkpoint, target: Entry, moved: Moved | None) -> None:
+        """Move the conversation, after the files; the prompt goes back into the editor."""
+        bridge = self.bridge
+        before = bridge.agent.leaf()
+        if target.id == before:  # nothing to move
+            if moved is not None:
+                bridge.agent.append(marks.OP, moved.op())
+            return
+        bridge.navigating = moved or Moved(bridge.points.baseline(
+            Place("settle", at.AT_TURN, label="before the conversation was moved")))
+        try:
+            if not bridge.agent.navigate(target.id):
+                raise RewindError("the conversation stayed where it was",
+                                  hint="files were restored; /rewind takes it back")
+        finally:
+            bridge.navigating = None
+        data: dict[str, object] = {"agent": bridge.session.agent, "session": bridge.session.id,
+                                   "from": before, "to": target.id,
+                                   "checkpoint": checkpoint.id}
+        if moved is not None and moved.undo:
+            data["move"] = moved.undo
+        bridge.engine.note(ops.NAVIGATE, data)
+        if target.kind == USER:
+            bridge.agent.set_editor_text(target.text)
+
+    # ---- undo and redo
+
+    def _last_move(self, timeline: Timeline) -> Checkpoint | None:
+        move = timeline.position.move
+        return timeline.by_id.get(move.record.id) if move else None
+
+    def _undo(self, timeline: Timeline) -> None:
+        bridge = self.bridge
+        before = self._last_move(timeline)
+        outcome = bridge.engine.undo_restore()
+        bridge.points.refresh()
+        current = before.snapshot if before else ""
+        moved = Moved(current, outcome.rescue.snapshot if outcome.rescue else "")
+        bridge.agent.append(marks.OP, moved.op())
+        self._navigate_back(before)
+        bridge.agent.notify(f"Rewind: undone ({plural(len(outcome.plan.steps), 'change')}); "
+                            "/rewind can redo it")
+        bridge.show()
+
+    def _navigate_back(self, before: Checkpoint | None) -> None:
+        """With the files goes the conversation, where it was moved along with them."""
+        bridge = self.bridge
+        records = bridge.engine.ledger.records()
+        for record in reversed(records):
+            if record.op != ops.NAVIGATE:
+                continue
+            if (before is not None and record.text("move") == before.snapshot
+                    and record.text("session") == bridge.session.id
+                    and bridge.agent.entry(record.text("from")) is not None):
+                bridge.navigating = Moved(before.snapshot)
+                try:
+                    bridge.agent.navigate(record.text("from"))
+                finally:
+                    bridge.navigating = None
+            return
+
+    def _redo(self) -> None:
+        bridge = self.bridge
+        outcome = bridge.engine.redo()
+        bridge.points.refresh()
+        target = outcome.target.snapshot if outcome.target else ""
+        bridge.agent.append(marks.OP, Moved(
+            target, outcome.rescue.snapshot if outcome.rescue else "").op())
+        bridge.agent.notify(f"Rewind: redone ({plural(len(outcome.plan.steps), 'change')})")
+        bridge.show()
+
+    # ---- Esc Esc
+
+    def begin(self, _data: Data, _leaf: str) -> None:
+        bridge = self.bridge
+        if bridge.session.mode == "tui" and bridge.session.settings.get(_ESCAPE) == "none":
+            bridge.agent.listen_to_keys()
+        if bridge.engine.journal.exists():
+            bridge.agent.notify("Rewind: a restore was interrupted; /rewind finishes it or goes "
+                                "back", WARNING)
+
+    def _offer_keys(self) -> list[str]:
+        """Pi's own Esc Esc opens /tree. Only when that is turned off can it open this."""
+        session = self.bridge.session
+        free = session.mode != "tui" or session.agent != "pi"
+        return [] if free or session.settings.get(_ESCAPE) == "none" else [ESCAPES]
+
+    def _set_keys(self) -> None:
+        bridge = self.bridge
+        path = os.path.join(adapter_of("pi").home(), "settings.json")
+        if not bridge.agent.confirm("Esc Esc opens /rewind",
+                                    f'This sets "{_ESCAPE}": "none" in {path}, so that Esc Esc '
+                                    "does not open /tree any more."):
+            return
+        plan_edit(path, lambda data: data.update({_ESCAPE: "none"})).apply()
+        bridge.session.settings[_ESCAPE] = "none"
+        bridge.agent.notify("Rewind: Esc Esc on an empty line opens /rewind, in the next session "
+                            "or after /reload")
+
+
+def _row(cp: Checkpoint, lineage: list[str]) -> str:
+    """A checkpoint in one line, as it is picked."""
+    mark = "→" if cp.current else " "
+    words = cp.label or (f'"{cp.anchor.prompt}"' if cp.anchor.prompt else cp.kind)
+    words = printable(" ".join(words.split()))
+    words = words if len(words) <= _LABEL else words[: _LABEL - 1] + "…"
+    if cp.kind == PROMPT:
+        words = f"before {words}"
+    files = f"  {plural(cp.files, 'file')}" if cp.files else ""
+    other = cp.anchor.session and cp.anchor.session not in lineage
+    whose = f"  ({cp.anchor.agent}, another session)" if other else ""
+    return f"{mark} #{cp.number}  {age(cp.time)}  {words}{files}{whose}"
+
+
+def _older_row(point: Point) -> str:
+    words = printable(" ".join(point.prompt.split()))[:_LABEL]
+    return f"  {point.commit[:8]}  {point.label} “{words}”  (pi-rewind-hook)"
+
+
+def _preview(checkpoint: Checkpoint, plan: Plan) -> str:
+    """What restoring would change now."""
+    lines = [f"Restore #{checkpoint.number}"]
+    lines += [f"! {warning}" for warning in plan.warnings]
+    if plan.is_empty:
+        lines.append("  files are like that already")
+    rows = [f"  {step.word} {printable(to_text(step.path))}" for step in plan.steps]
+    rows += [f"  keep {printable(to_text(kept.path))}: {kept.why}" for kept in plan.kept]
+    rows += [f"  blocked {printable(to_text(kept.path))}: {kept.why}" for kept in plan.blocked]
+    lines += rows[:_MOST_CHANGES]
+    if len(rows) > _MOST_CHANGES:
+        lines.append(f"  … and {len(rows) - _MOST_CHANGES} more")
+    return "\n".join(lines)
+
+
+def register(bridge: Bridge) -> None:
+    browser = Browser(bridge)
+    bridge.on("hello", browser.begin)
+    bridge.command("rewind", browser.rewind)
+    bridge.command("checkpoint", browser.checkpoint)

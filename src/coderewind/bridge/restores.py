@@ -1,0 +1,78 @@
+"""Moves of the files that a user chose inside the agent, and the one that takes the last one back.
+
+Which state that is, the session's own entries say: two agents may work in one worktree, and the
+newest move of the worktree may be the other one's.
+"""
+
+from __future__ import annotations
+
+from coderewind.agents.rewind_hook import Point
+from coderewind.bridge import marks
+from coderewind.bridge.bridge import Bridge
+from coderewind.engine import legacy
+from coderewind.engine.moving import other_head
+from coderewind.model.records import Checkpoint
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from coderewind.engine.moving import Outcome
+
+UNDO = "Undo last file rewind"
+
+
+class Moved:
+    """Where the files stand now, and the snapshot that goes back; both in the session's terms."""
+
+    __slots__ = ("changes", "current", "undo")
+
+    def __init__(self, current: str, undo: str = "", changes: int = 0) -> None:
+        self.current = current
+        self.undo = undo
+        self.changes = changes
+
+    def op(self, bindings: list[marks.Binding] | None = None) -> dict[str, object]:
+        return marks.op(self.current, self.undo, bindings)
+
+
+def point_of(bridge: Bridge, entry: str) -> Checkpoint | Point | None:
+    """The point of an entry: ours, or else the one that pi-rewind-hook made."""
+    return bridge.points.find(entry) or bridge.points.older().get(entry)
+
+
+def before_last(bridge: Bridge) -> Checkpoint | None:
+    """The state before the last file rewind of this session, on whichever branch it was."""
+    for entry in reversed(bridge.agent.entries()):
+        if entry.custom == marks.OP and (snapshot := marks.undo_in(entry.data)):
+            return bridge.points.with_snapshot(snapshot)
+    return None
+
+
+def title(bridge: Bridge, point: Checkpoint | Point | None) -> str:
+    """The head of a dialog that offers a point, with what is to be said of it."""
+    warning = other_head(bridge.engine, point) if isinstance(point, Checkpoint) else ""
+    return f"Restore Options\n! {warning}" if warning else "Restore Options"
+
+
+def restore(bridge: Bridge, point: Checkpoint | Point) -> Moved:
+    """Make the files as a point holds them.
+
+    Raises:
+        RewindError: they cannot be restored; nothing was changed, or it says how to go on.
+    """
+    checkpoint = legacy.take_over(bridge.engine, point) if isinstance(point, Point) else point
+    return _moved(bridge, bridge.engine.restore(checkpoint), checkpoint)
+
+
+def take_back(bridge: Bridge, checkpoint: Checkpoint) -> Moved:
+    """Go back to the state before a file rewind; redo brings it back."""
+    engine = bridge.engine
+    move = engine.timeline().position.move
+    if move is not None and move.record.oid("snapshot") == checkpoint.snapshot:
+        return _moved(bridge, engine.undo_restore(), checkpoint)
+    return restore(bridge, checkpoint)
+
+
+def _moved(bridge: Bridge, outcome: Outcome, checkpoint: Checkpoint) -> Moved:
+    bridge.points.refresh()
+    undo = outcome.rescue.snapshot if outcome.rescue else ""
+    return Moved(checkpoint.snapshot, undo, len(outcome.plan.steps))

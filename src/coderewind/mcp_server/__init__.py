@@ -1,0 +1,1 @@
+"""`rewind mcp`: checkpoints for agents that speak the Model Context Protocol."""

@@ -1,0 +1,264 @@
+"""What commands say to people: the list's columns, command lines that make no sense, odd places."""
+
+import json
+import os
+import re
+import socket
+
+import click
+import pytest
+
+from coderewind.cli import quick, showing
+from coderewind.cli.save import save
+from coderewind.cli.top import rewind
+from coderewind.model.records import CHECKPOINT, Checkpoint, Record
+
+from .box import Box
+
+
+def _said(box: Box, *words: str, **env: str) -> tuple[int, str, str]:
+    process = box.start("-C", box.project, *words, env=box.env | env)
+    out, err = process.communicate(timeout=60)
+    return process.returncode, out.decode("latin1"), err.decode()
+
+
+# ---- a command line that makes no sense
+
+
+@pytest.mark.parametrize(
+    ("words", "said", "advice"),
+    [
+        (["savee"], "no such command 'savee'", "did you mean 'save'?"),
+        (["list", "--limt", "3"], "no such option '--limt'", "did you mean '--limit'?"),
+        (["show"], "missing argument 'CP'", "rewind show --help"),
+        (["diff", "1", "2", "3"], "unexpected extra argument (3)", "rewind diff --help"),
+        (["undo", "0"], "0 is not in the range x>=1", "rewind undo --help"),
+    ],
+)
+def test_what_is_not_understood_is_said_in_a_line_with_advice(
+    plain: Box, words: list[str], said: str, advice: str
+) -> None:
+    code, out, err = _said(plain, *words)
+
+    assert (code, out) == (2, "")
+    first, second = err.splitlines()
+    assert first.startswith("rewind: ")
+    assert said in first
+    assert advice in second
+
+
+def test_what_is_not_understood_is_json_for_a_program(plain: Box) -> None:
+    code, out, _ = _said(plain, "list", "--json", "--nonsense")
+
+    assert code == 2
+    assert json.loads(out)["error"]["message"] == "no such option '--nonsense'"
+
+
+def test_without_a_command_the_help_is_shown_as_a_mistake(plain: Box) -> None:
+    code, out, err = _said(plain)
+
+    assert (code, out) == (2, "")
+    assert "Commands:" in err
+
+
+def test_a_terminal_that_cannot_show_a_sign_still_shows_the_rest(plain: Box) -> None:
+    plain.save("naïve ▸")
+
+    code, out, err = _said(plain, "list", PYTHONIOENCODING="latin1")
+
+    assert code == 0, err
+    assert "na\u00efve \\u25b8" in out
+
+
+# ---- a save without the parser
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [], ["text"], [""], ["--json"], ["a b", "--json"], ["--json", "a"], ["-m", "x"],
+        ["--message", "--json"], ["--message=-x"], ["--message="], ["-m", "-x", "--json"],
+        ["-m"], ["--mess=x"], ["a", "b"], ["-mx"], ["a", "-m", "x"], ["--", "-x"], ["-"],
+        ["--help"], ["-h"], ["-C", ".", "x"], ["--nonsense"], ["--json", "--json"],
+    ],
+)
+def test_a_save_read_quickly_is_read_as_the_parser_reads_it(words: list[str]) -> None:
+    label = quick.save_label(words)
+
+    if label is not None:
+        above = click.Context(rewind, **rewind.context_settings)
+        told = save.make_context("save", list(words), above).params
+        wanted = told["description"] if told["description"] is not None else told["message"]
+        assert label == (wanted or "")
+        assert told["as_json"] == ("--json" in words)
+        assert told["directory"] is None
+
+
+@pytest.mark.parametrize("words", [[], ["text"], ["--json"], ["-m", "x"], ["--message=-x"]])
+def test_the_plain_forms_of_a_save_are_read_quickly(words: list[str]) -> None:
+    assert quick.save_label(words) is not None
+
+
+@pytest.mark.parametrize("words", [["save", "x"], ["save", "--json"], ["list"], ["list", "--all"]])
+def test_a_plain_save_or_list_loads_no_parser(plain: Box, words: list[str]) -> None:
+    plain.save()
+    code, _, err = _said(plain, *words, PYTHONVERBOSE="1")
+
+    assert code == 0
+    loaded = set(re.findall(r"^import '?([\w.]+)", err, re.M))
+    assert "coderewind.store.capture" in loaded
+    assert loaded & {"click", "typing", "inspect", "coderewind.engine.moving"} == set()
+
+
+# ---- the list
+
+
+def _checkpoint(number: int, label: str, **facts: object) -> Checkpoint:
+    data: dict[str, object] = {"id": f"c{number}", "op": CHECKPOINT, "time": 0, "number": number,
+                               "label": label, "kind": "save", "snapshot": "0" * 40, **facts}
+    return Checkpoint(Record(data), "main")
+
+
+def test_the_columns_of_a_list_are_as_wide_as_they_must_be(
+    capsys: pytest.CaptureFixture[str]
+) -> None:
+    pinned = _checkpoint(2, "日本語", files=1)
+    pinned.pinned = True
+
+    showing.checkpoint_lines([_checkpoint(113, "plain", files=12), pinned])
+
+    above, below = capsys.readouterr().out.splitlines()
+    assert above.startswith("  #113  ")
+    assert below.startswith("    #2  ")
+    assert "★ 日本語" in below
+    assert showing.width(above) == showing.width(below)
+
+
+def test_a_label_is_cut_to_what_the_terminal_leaves(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "70")
+
+    showing.checkpoint_lines([_checkpoint(1, "word " * 40, files=3, anchor={"agent": "claude"})])
+
+    line = re.sub(r"\x1b\[[\d;]*m", "", capsys.readouterr().out.rstrip("\n"))
+    assert showing.width(line) == 70
+    assert "…" in line
+    assert line.endswith("claude")
+
+
+@pytest.mark.parametrize("text", ["short", "日本語のラベルです", "e\u0301" * 9, ""])
+def test_a_cell_has_its_width_whatever_is_in_it(text: str) -> None:
+    for size in (3, 8, 30):
+        assert showing.width(showing.pad(text, size)) == size
+
+
+def test_the_statistics_of_a_diff_fit_the_screen(plain: Box) -> None:
+    plain.save()
+    plain.write("sub/" + "long-" * 30 + "name.txt", "x\n" * 500)
+
+    code, out, err = _said(plain, "diff", "--stat")
+
+    assert code == 0, err
+    assert max(map(len, out.splitlines())) <= 80
+    assert os.path.basename(out.splitlines()[0].split("|")[0]).strip().endswith("name.txt")
+
+
+# ---- what did not go all the way
+
+
+def test_fewer_steps_than_asked_for_are_said(plain: Box) -> None:
+    plain.save()
+    plain.write("a.txt", "changed\n")
+
+    code, _, err = _said(plain, "undo", "5")
+
+    assert code == 0
+    assert "1 step of the 5" in err
+    assert plain.read("a.txt") == b"a\n"
+
+
+def test_an_undo_that_fails_at_its_second_step_says_so(plain: Box) -> None:
+    plain.write("place/file", "x").write("a.txt", "one\n").save()
+    plain.remove("place").write("a.txt", "two\n").save()
+    plain.write("a.txt", "three\n").save()
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(plain.path("place"))
+
+        code, _, err = _said(plain, "undo", "2")
+
+    assert code == 1
+    assert "place" in err
+    assert plain.read("a.txt") == b"two\n", "the first step was made"
+
+
+def test_an_age_before_the_first_checkpoint_names_the_first(plain: Box) -> None:
+    plain.save()
+
+    code, _, err = _said(plain, "show", "3 days ago")
+
+    assert code == 1
+    assert "the oldest is #1" in err
+
+
+def test_a_setting_that_a_stronger_one_hides_is_said(plain: Box) -> None:
+    plain.save()
+    _said(plain, "config", "retention.maxSnapshots", "20", "--project")
+
+    code, out, _ = _said(plain, "config", "retention.maxSnapshots", "10")
+
+    assert code == 0
+    assert "retention.maxSnapshots = 20  (project)" in out
+    assert "the project setting is stronger" in out
+
+
+def test_validate_names_every_problem(plain: Box) -> None:
+    os.makedirs(plain.store_home)
+    plain.write(f"{plain.store_home}/config.json",
+                '{"tier": 3, "bogus": {"a": 1}, "retention": {"maxSnapshots": "x"}}')
+
+    answer = plain.rewind("validate", ok=False)
+
+    assert answer.code == 1
+    assert len(answer["problems"]) == 3
+    for name in ("tier", "'bogus'", "retention.maxSnapshots"):
+        assert any(name in problem for problem in answer["problems"]), name
+
+
+# ---- completion
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["show", ""], {"1", "2"}),
+        (["restore", "2"], {"2"}),
+        (["restore", "good"], {"good state"}),
+        (["diff", "1", ""], {"1", "2"}),
+        (["un"], {"undo", "undo-restore", "unpin"}),
+        (["list", "--a"], {"--all"}),
+    ],
+)
+def test_a_shell_is_offered_commands_options_and_checkpoints(
+    plain: Box, words: list[str], offered: set[str]
+) -> None:
+    plain.save()
+    plain.write("a.txt", "changed\n").save("good state")
+    typed = ["rewind", "-C", plain.project, *words]
+
+    code, out, err = _said(plain, _REWIND_COMPLETE="fish_complete", COMP_WORDS=" ".join(typed),
+                           COMP_CWORD=typed[-1])
+
+    assert code == 0, err
+    found = {line.partition(",")[2].partition("\t")[0] for line in out.splitlines()}
+    assert offered <= found
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_both_names_of_the_command_are_completed(plain: Box, shell: str) -> None:
+    code, out, err = _said(plain, "completion", shell)
+
+    assert code == 0, err
+    assert "_REWIND_COMPLETE" in out
+    assert "coderewind" in out

@@ -35,7 +35,7 @@ def _newest(_: object, new: dict[str, Any]) -> dict[str, Any]:
     return new
 
 
-class RewindState(AgentState[Any], total=False):
+class RewindState(AgentState[Any]):
     """The agent's state, and what the tools know, so that a run can go on in another process."""
 
     rewind: Annotated[dict[str, Any], _newest, PrivateStateAttr]

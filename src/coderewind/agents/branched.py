@@ -12,6 +12,7 @@ other point is `AT_ENTRY` with its entry's id. A user entry stands for just befo
 from __future__ import annotations
 
 import glob
+import json
 import os
 from errno import EBUSY, ENOSPC, ESTALE
 
@@ -49,6 +50,14 @@ class Branched(Adapter):
     def session_folders(self) -> list[str]:
         """Where sessions are kept: folders of folders, one for each working directory."""
         return [os.path.join(self.home(), "sessions")]
+
+    def setting(self, key: str) -> object:
+        """One of the user's settings of the agent; None when it is not set."""
+        try:
+            with open(os.path.join(self.home(), "settings.json"), "rb") as file:
+                return json.loads(file.read()).get(key)
+        except (OSError, ValueError, AttributeError, RecursionError):
+            return None
 
     def session_files(self, session: str) -> list[str]:
         name = "*_" + glob.escape(session) + ".jsonl"
@@ -245,6 +254,16 @@ class Tree:
                 lines.append(line_of({**row, "parentId": leaf or None}))
                 leaf = _id(row)
         return lines
+
+    def labelled(self) -> set[str]:
+        """The entries that bear a label now."""
+        found: set[str] = set()
+        for entry in self.order:
+            row = self.rows[entry]
+            target = row.get("targetId")
+            if row.get("type") == "label" and isinstance(target, str):
+                (found.add if row.get("label") else found.discard)(target)
+        return found
 
     def free_id(self) -> str:
         """A new entry id, as the agents make them."""

@@ -58,7 +58,7 @@ class Browser:
                                 WARNING)
             return
         try:
-            if bridge.engine.journal.exists() and not self._mended():
+            if bridge.engine.is_interrupted() and not self._mended():
                 return
             self._browse()
         except (RewindError, CallFailed) as error:

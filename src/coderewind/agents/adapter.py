@@ -94,8 +94,8 @@ class Adapter:
         """Make a closed session go on from `entry` ('' from its beginning); where it stood."""
         raise NotImplementedError
 
-    def running(self) -> list[int]:
-        """The processes that run the agent.
+    def running(self, path: str) -> list[int]:
+        """The processes that run the agent and may have this session open.
 
         Raises:
             OSError: the system does not tell.

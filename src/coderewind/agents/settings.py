@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 MARK = "coderewind.__main__"
 BACKUP = ".before-rewind"
+# What Claude Code leaves empty when it takes a plugin out, as it does with ours.
+_LEFT_BY_PLUGINS = ("enabledPlugins", "extraKnownMarketplaces")
 
 
 class FileChange(Change):
@@ -152,9 +154,13 @@ def plan_unregister(path: str, *, nested: bool) -> FileChange:
     if nested and not events:
         del data["hooks"]
     original = _read(os.path.realpath(path) + BACKUP)
+    first = _parse(original, path) if original is not None else {}
+    for key in _LEFT_BY_PLUGINS:
+        if data.get(key) == {} and key not in first:
+            del data[key]
     if original is None and not data:
         return FileChange(path, before, None, had_ours=True)
-    if original is not None and _parse(original, path) == data:
+    if original is not None and first == data:
         return FileChange(path, before, original, had_ours=True)
     return FileChange(path, before, _dump(data, before, indent), had_ours=True)
 

@@ -430,18 +430,17 @@ class Engine:
     def planner(
         self,
         captured: Captured,
-        target: str,
+        target: Checkpoint,
         left_out: list[LeftOut],
         paths: tuple[bytes, ...],
         *,
         rescued: tuple[bytes, ...] = (),
-        made: str = "",
     ) -> Planner:
         from coderewind.engine.planning import Planner
 
         return Planner(self.store, self.workspace, captured.snapshot, captured.coverage,
-                       bytes.fromhex(target), left_out, paths, rescued=rescued,
-                       made=bytes.fromhex(made))
+                       bytes.fromhex(target.snapshot), left_out, paths, rescued=rescued,
+                       made=bytes.fromhex(target.moved_to), stood=target.stood)
 
     # ---- names and protection
 

@@ -22,6 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from coderewind.engine.engine import Engine
     from coderewind.engine.journal import Interrupted
+    from coderewind.engine.planning import Planner
 
 _TRIES = 5
 
@@ -69,18 +70,20 @@ def prepare(
     checkpoint: Checkpoint,
     left_out: list[LeftOut],
     paths: tuple[bytes, ...],
+    *,
+    must_know: bool = True,
 ) -> Prepared:
-    """Capture now and plan towards a checkpoint; the caller holds the lock."""
+    """Capture now and plan towards a checkpoint; the caller holds the lock.
+
+    With `must_know`, a path that is neither there nor in the checkpoint is an error.
+    """
     extra: tuple[bytes, ...] = ()
     for _ in range(3):
         captured = engine.capture(now_ns, extra)
         engine.finish(captured)
-        planner = engine.planner(captured, checkpoint.snapshot, left_out, paths, rescued=extra,
-                                 made=checkpoint.moved_to)
-        for path in paths:
-            if not planner.knows(path):
-                raise RewindError(f"{to_text(path)} is neither in the folder nor in the checkpoint",
-                                  hint="paths are relative to where you are")
+        planner = engine.planner(captured, checkpoint, left_out, paths, rescued=extra)
+        if must_know:
+            _refuse_unknown(planner, paths)
         plan = planner.make()
         if set(plan.extra) <= set(extra):
             break
@@ -88,6 +91,13 @@ def prepare(
     if warning := other_head(engine, checkpoint):
         plan.warnings.append(warning)
     return Prepared(captured, plan)
+
+
+def _refuse_unknown(planner: Planner, paths: tuple[bytes, ...]) -> None:
+    for path in paths:
+        if not planner.knows(path):
+            raise RewindError(f"{to_text(path)} is neither in the folder nor in the checkpoint",
+                              hint="paths are relative to where you are")
 
 
 def other_head(engine: Engine, checkpoint: Checkpoint) -> str:
@@ -141,8 +151,7 @@ def next_undo(engine: Engine) -> tuple[Checkpoint, str]:
     for checkpoint, cursor in timeline.history(timeline.position.cursor):
         if checkpoint.snapshot == now.snapshot.hex():
             continue
-        plan = engine.planner(now, checkpoint.snapshot, engine.coverage_of(checkpoint), (),
-                              made=checkpoint.moved_to).make()
+        plan = engine.planner(now, checkpoint, engine.coverage_of(checkpoint), ()).make()
         if plan.is_empty and not plan.blocked:
             continue  # it differs only in what restores leave alone: no step that a user would see
         return checkpoint, cursor
@@ -199,7 +208,8 @@ def _move(
         interrupted = engine.interrupted()
         engine.journal.clear_stage()
         for attempt in range(_TRIES):
-            prepared = prepare(engine, now_ns, checkpoint, left_out, paths)
+            prepared = prepare(engine, now_ns, checkpoint, left_out, paths,
+                               must_know=rescue is None)
             _refuse_if_blocked(prepared.plan)
             if op == ops.RESTORE and prepared.plan.is_empty and not index:
                 engine.journal.end()  # an interrupted restore may just have come to its end
@@ -273,6 +283,8 @@ def _record_move(
         "state": checkpoint.snapshot,
         **data,
     }
+    if prepared.plan.stood:
+        facts["stood"] = {to_text(path): perm for path, perm in prepared.plan.stood.items()}
     captured = prepared.captured
     captured.pack = engine.store.pack()
     return engine.append_state(op, facts, captured, now_ns, last=engine.ledger.last())
@@ -358,7 +370,7 @@ def _verify(
     A deletion that was not in the plan is no fault: with the rules of then back in force, files
     that were ignored a moment ago are seen now, and stay.
     """
-    prepared = prepare(engine, now_ns, checkpoint, left_out, plan.paths)
+    prepared = prepare(engine, now_ns, checkpoint, left_out, plan.paths, must_know=False)
     again = prepared.plan
     planned = {step.path for step in plan.steps}
     left = [step.path for step in again.steps

@@ -24,6 +24,7 @@ _VARYING = (
     (re.compile(r" *\b\d+[smhd] ago"), " <age>"),
     (re.compile(r"\b\d+(\.\d+)? (bytes|KiB|MiB|GiB)"), "<size>"),
     (re.compile(r"\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"), "<time>"),
+    (re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "<id>"),
     (re.compile(r"\b(?=[a-f]*\d)[0-9a-f]{7,64}\b"), "<id>"),
     (re.compile(r"[ \t]+$", re.MULTILINE), ""),
 )

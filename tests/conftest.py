@@ -4,7 +4,9 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("quick", deadline=None, max_examples=60, print_blob=True)
+settings.register_profile(
+    "quick", deadline=None, max_examples=60, print_blob=True, derandomize=True
+)
 settings.register_profile(
     "long",
     deadline=None,

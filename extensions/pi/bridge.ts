@@ -2,6 +2,7 @@
 // It decides; this carries. What is waited for ends when the child is silent for too long: a silent
 // child is killed, because nothing may change files after a time-out was reported.
 import { type ChildProcess, spawn } from "node:child_process";
+import type { Socket } from "node:net";
 
 export type Json = Record<string, unknown>;
 export type Serve = (method: string, args: unknown[], call: number) => unknown;
@@ -40,9 +41,17 @@ export class Bridge {
     return this.child !== undefined;
   }
 
-  start(cwd: string): void {
+  /** Whether the child waits for an answer: a dialog is open. */
+  get asking(): boolean {
+    return this.asked > 0;
+  }
+
+  /** Neither the child nor its pipes keep the agent from ending; questions under way do. */
+  start(): void {
     const [program = "rewind", ...rest] = this.command;
-    const child = spawn(program, rest, { cwd, stdio: ["pipe", "pipe", "ignore"] });
+    const child = spawn(program, rest, { stdio: ["pipe", "pipe", "ignore"] });
+    child.unref();
+    for (const pipe of [child.stdin, child.stdout]) (pipe as Socket).unref();
     this.child = child;
     this.rest = "";
     this.asked = 0;
@@ -57,7 +66,6 @@ export class Bridge {
     const child = this.child;
     this.child = undefined;
     child?.stdin?.end();
-    child?.unref();
   }
 
   tell(method: string, params: Json): void {

@@ -11,6 +11,7 @@ const SILENCE = Number(process.env.REWIND_BRIDGE_SILENCE_MS) || 60_000;
 const LONGEST_TEXT = 20_000; // characters of one argument of a tool call
 const MOST_FAILURES = 3; // in a row, after which the session goes on without
 const ESCAPES = ["\x1b", "\x1b[27u", "\x1b[27;1u", "\x1b[27;1:1u"]; // with and without kitty's protocol
+const BOTH_ESCAPES = "\x1b\x1b"; // pressed so fast that they came together
 const ESCAPES_WITHIN = 500;
 
 type Context = ExtensionContext & Partial<ExtensionCommandContext>;
@@ -106,9 +107,10 @@ export default function rewind(pi: ExtensionAPI): void {
     stopKeys?.();
     stopKeys = ctx.ui.onTerminalInput((data) => {
       const now = Date.now();
-      const twice = ESCAPES.includes(data) && now - before < ESCAPES_WITHIN;
-      before = ESCAPES.includes(data) && !twice ? now : 0;
-      if (!twice || !ctx.isIdle() || ctx.ui.getEditorText() !== "") return undefined;
+      const once = ESCAPES.includes(data) && !bridge.asking;
+      const twice = data === BOTH_ESCAPES || (once && now - before < ESCAPES_WITHIN);
+      before = once && !twice ? now : 0;
+      if (!twice || bridge.asking || !ctx.isIdle() || ctx.ui.getEditorText() !== "") return undefined;
       pi.sendUserMessage("/rewind", { expandPromptTemplates: true });
       return { consume: true };
     });
@@ -129,7 +131,7 @@ export default function rewind(pi: ExtensionAPI): void {
   /** Start the bridge if need be; false when the session goes on without. */
   function ensure(ctx: Context, reason: string, previous?: string): boolean {
     current = ctx;
-    if (off || bridge.running) return !off;
+    if (off || (bridge.running && greeting)) return !off;
     const manager = ctx.sessionManager;
     const facts = {
       protocol: PROTOCOL,
@@ -146,7 +148,7 @@ export default function rewind(pi: ExtensionAPI): void {
       previousSessionFile: previous,
       settings: settings(),
     };
-    bridge.start(ctx.cwd);
+    if (!bridge.running) bridge.start();
     ready = new Promise((resolve) => {
       isReady = resolve;
     });
@@ -211,7 +213,7 @@ export default function rewind(pi: ExtensionAPI): void {
   // ---- events and commands
 
   pi.on("session_start", async (event, ctx) => {
-    if (!bridge.running) { // over RPC it is announced twice
+    if (!bridge.running || !greeting) { // over RPC it is announced twice
       off = "";
       failures = 0;
       ensure(ctx, event.reason, event.previousSessionFile);
@@ -254,6 +256,7 @@ export default function rewind(pi: ExtensionAPI): void {
 
   registerCommand("rewind", "Go back: restore files, conversation or both to a checkpoint");
   registerCommand("checkpoint", "Make a checkpoint now, with a label if you give one");
+  bridge.start(); // it gets ready while the agent does
 }
 
 /** The command of `rewind init`: this machine's interpreter, beside this file. */

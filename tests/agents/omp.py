@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
+from pathlib import Path
+from typing import Any
 
 from .fake_model import Json
 from .install import omp
-from .pi import EXTENSION, PiRoom
+from .pi import EXTENSION, Answer, Pi, PiRoom
 
 _MODELS = """providers:
   fake:
@@ -59,6 +62,12 @@ class OmpRoom(PiRoom):
     def shell(self, command: str) -> Json:
         return {"tool": self.shell_tool, "input": {"command": command}}
 
+    def open(self, *args: str, answer: Answer | None = None, cwd: Path | None = None,
+             extensions: tuple[str, ...] = (EXTENSION,), **env: str) -> Omp:
+        """One omp over RPC."""
+        return Omp(self.command("--mode", "rpc", *args, extensions=extensions),
+                   cwd or self.folder, {**self.env(), **env}, answer)
+
     def edit(self, name: str, old: str, new: str) -> Json:
         return self.shell(f"sed -i s/{old}/{new}/ {name}")
 
@@ -75,3 +84,29 @@ class Connected(OmpRoom):
     def command(self, *args: str, extensions: tuple[str, ...] = ()) -> list[str]:
         return [word for word in super().command(*args, extensions=())
                 if word != "--no-extensions"]
+
+
+class Omp(Pi):
+    """One `omp --mode rpc`: its entries are read from the session's file."""
+
+    def prompt(self, words: str, *, wait: bool = True, **fields: Any) -> Json:
+        with self._news:
+            before = len(self.events)
+        answer = self.call("prompt", message=words, **fields)
+        if wait and not words.startswith("/"):
+            self.settle(before)
+        return answer
+
+    def settle(self, since: int = 0) -> None:
+        self.wait_for("agent_end", since)
+
+    def entries(self, role: str = "", kind: str = "") -> list[Json]:
+        lines = Path(self.state()["sessionFile"]).read_bytes().splitlines()
+        found: list[Json] = [row for row in map(json.loads, lines) if "parentId" in row]
+        if role:
+            return [e for e in found
+                    if e["type"] == "message" and e["message"]["role"] == role]
+        return [e for e in found if not kind or kind in (e["type"], e.get("customType"))]
+
+    def leaf(self) -> str:
+        return str(self.entries()[-1]["id"])

@@ -167,7 +167,8 @@ class ClaudeRoom(Room):
     agent = "claude"
     write_tool = "Write"
     shell_tool = "Bash"
-    allow = ("--permission-mode", "acceptEdits", "--allowedTools", "Bash Read Edit Write Agent")
+    allow: tuple[str, ...] = ("--permission-mode", "acceptEdits",
+                              "--allowedTools", "Bash Read Edit Write Agent")
 
     def __init__(self, base: Path) -> None:
         self.program = program("claude")

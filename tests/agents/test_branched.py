@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import uuid
 from collections.abc import Iterator
@@ -119,7 +118,7 @@ def test_a_closed_session_goes_on_where_its_leaf_was_moved(room: PiRoom) -> None
 
 
 def test_a_running_agent_is_noticed(room: PiRoom) -> None:
-    assert os.getpid() not in adapter(room).running()
+    session = room.session_file(room.run("hello"))
     mode = ["--mode", "rpc"]
     with subprocess.Popen([*room.program, *mode], cwd=room.folder, env=room.env(),
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -128,7 +127,7 @@ def test_a_running_agent_is_noticed(room: PiRoom) -> None:
         agent.stdin.write(b'{"id":"1","type":"get_state"}\n')
         agent.stdin.flush()
         agent.stdout.readline()
-        assert agent.pid in adapter(room).running()
+        assert agent.pid in adapter(room).running(str(session))
         agent.terminate()
         agent.wait(30)
-    assert agent.pid not in adapter(room).running()
+    assert agent.pid not in adapter(room).running(str(session))

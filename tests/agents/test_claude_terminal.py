@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import time
 
 import pytest
@@ -91,7 +93,14 @@ def test_points_around_a_compaction(claude: ClaudeRoom) -> None:
            (f"U:P{n}", "A:<Write>", "U:<result>", f"A:wrote f{n}.txt now")]
     compact = claude.only("compact")
     resume = claude.json("restore", str(compact["number"]), "--yes")["resume"]
-    assert claude.resume_and_ask(resume["session"]) == [*old, "U:PROBE"]
+    title = next(row["customTitle"] for row in map(json.loads, claude.session_file(
+        resume["session"]).read_text().splitlines()) if row["type"] == "custom-title")
+    assert f"(rewind #{compact['number']})" in title
+    assert claude.resume_and_ask(title) == [*old, "U:PROBE"], "found by its title"
+    history = claude.home / ".claude" / "file-history"  # for the agent's own /rewind
+    assert os.listdir(history / compact["session"])
+    assert sorted(os.listdir(history / resume["session"])) == sorted(
+        os.listdir(history / compact["session"]))
     third = claude.only("prompt", "P3 ")
     resume = claude.json("restore", str(third["number"]), "--yes")["resume"]
     heard = claude.resume_and_ask(resume["session"])

@@ -302,6 +302,37 @@ def test_an_empty_folder_that_is_ignored_stays(box: Box) -> None:
     assert box.exists("out/empty")
 
 
+@pytest.mark.parametrize("way", ["undo-restore", "redo"])
+def test_an_empty_folder_that_was_ignored_stays_when_its_rule_comes_back(
+    either: Box, way: str
+) -> None:
+    either.save()
+    either.write(".gitignore", "out/\n").mkdir("out/empty").mkdir("sub/out", 0o700)
+    before = either.picture()
+    either.rewind("undo")
+    assert either.exists("out/empty")
+
+    either.rewind(way)
+
+    either.assert_like(before)
+
+
+def test_a_folder_that_was_captured_and_stands_there_ignored(either: Box) -> None:
+    """It gets its mode of then, and has its own again afterwards."""
+    either.mkdir("out", 0o700).write("out/file", "then")
+    checkpoint = either.save()
+    either.remove("out").save()
+    either.write(".gitignore", "out\n").mkdir("out", 0o750).write("out/data", "now")
+    before = either.picture()
+    either.restore(checkpoint)
+    assert either.mode("out") == 0o700
+    assert either.read("out/data") == b"now"
+
+    either.rewind("undo-restore")
+
+    either.assert_like(before)
+
+
 def test_a_gitignore_that_ignores_itself(box: Box) -> None:
     box.write("cache/.gitignore", "*\n").write("cache/data", "then")
     checkpoint = box.save()
@@ -311,6 +342,14 @@ def test_a_gitignore_that_ignores_itself(box: Box) -> None:
 
     assert box.read("cache/data") == b"now"
     assert box.exists("cache/.gitignore")
+
+
+def test_a_gitignore_that_ignored_itself_and_does_no_more(either: Box) -> None:
+    either.write("own/.gitignore", "*\n").write("own/file", "x")
+    assert b"own/file" in coverage(either.rewind("save"))
+    either.remove("own/.gitignore").write("own/.gitignore", "nothing\n")
+
+    assert coverage(either.rewind("save")) == {}
 
 
 def test_a_gitignore_that_is_a_symlink_is_not_followed(box: Box) -> None:

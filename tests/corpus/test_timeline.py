@@ -236,6 +236,19 @@ def test_restoring_a_single_deleted_path(either: Box) -> None:
     assert _now(either) == "changed"
 
 
+@pytest.mark.parametrize("path", ["later", "later/deep", "later/deep/file"])
+def test_restoring_a_single_path_that_appeared_later(either: Box, path: str) -> None:
+    checkpoint = either.save()
+    either.write("later/deep/file", "x").write("a.txt", "changed")
+    after = either.picture()
+    either.restore(checkpoint, "--path", path)
+
+    assert not either.exists(path)
+    assert _now(either) == "changed"
+    either.rewind("undo-restore")
+    either.assert_like(after)
+
+
 @pytest.mark.parametrize("path", ["../outside", "/etc/passwd", "nowhere/at/all"])
 def test_restoring_a_path_that_is_none(either: Box, path: str) -> None:
     checkpoint = either.save()

@@ -318,6 +318,20 @@ def test_a_folder_that_appeared_later_with_a_fifo_in_it(either: Box) -> None:
     assert either.picture()[b"later/pipe"].type == "fifo"
 
 
+def test_a_pipe_that_a_restore_made_goes_with_its_folders(either: Box) -> None:
+    either.mkdir("later/deep")
+    os.mkfifo(either.path("later/deep/pipe"))
+    checkpoint = either.save()
+    either.remove("later").save()
+    before = either.picture()
+    either.restore(checkpoint)
+    assert either.picture()[b"later/deep/pipe"].type == "fifo"
+
+    either.rewind("undo-restore")
+
+    either.assert_like(before)
+
+
 def test_a_socket_is_left_alone(either: Box) -> None:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(either.path("sub/socket"))

@@ -100,7 +100,7 @@ class World:
 
     def _end_interrupted(self, rewind: Rewind, what: str) -> None:
         """Both ways out of an interrupted move, each from the same start."""
-        if not rewind.engine.journal.exists():
+        if not rewind.engine.is_interrupted():
             return
         assert any("interrupted" in line for line in health.diagnose(rewind.engine).problems), what
         half = f"{self.box.root}.half"
@@ -118,7 +118,7 @@ class World:
         rewind = opened(self.box)
         way(rewind.engine)
         self.box.assert_like(wanted, what)
-        assert not rewind.engine.journal.exists(), what
+        assert not rewind.engine.is_interrupted(), what
         close_all()
 
     def _back(self, rewind: Rewind) -> None:

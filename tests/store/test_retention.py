@@ -217,6 +217,20 @@ def test_what_undo_restore_left_can_be_redone_after_a_prune(box: Box) -> None:
     assert box.read("a.txt") == b"work\n"
 
 
+def test_a_rescue_outlives_the_state_that_its_restore_went_to(box: Box) -> None:
+    rewind = _saved(box, 4)
+    rescue = rewind.restore("1").rescue
+    assert rescue is not None
+    _saved(box, 4, rewind)
+    rewind.engine.pin(rescue)
+
+    rewind.prune(keep=1)
+
+    assert 1 not in _numbers(rewind)
+    rewind.restore(rewind.timeline().by_id[rescue.id])
+    assert box.read("a.txt") == b"4\n"
+
+
 def test_a_save_after_a_partial_restore_counts_what_changed_since(box: Box) -> None:
     rewind = _saved(box, 4)
     rewind.restore("1", paths=("a.txt",))

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 
+from coderewind.store.pack import write_aside
+
 # Where a checkpoint stands in its conversation (`at` in its record).
 AT_START = "start"  # before the session's first prompt
 AT_PROMPT = "prompt"  # just before the prompt
@@ -92,8 +94,8 @@ class Adapter:
         """Make a closed session go on from `entry` ('' from its beginning); where it stood."""
         raise NotImplementedError
 
-    def running(self) -> list[int]:
-        """The processes that run the agent.
+    def running(self, path: str) -> list[int]:
+        """The processes that run the agent and may have this session open.
 
         Raises:
             OSError: the system does not tell.
@@ -118,16 +120,8 @@ class Adapter:
 
 def write_new(path: str, data: bytes) -> None:
     """A private file that was not there before, complete or not at all."""
-    temp = f"{path}.rewind-{os.getpid()}"
-    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    temp = write_aside(os.fsencode(path), data)
     try:
-        try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(fd, view) :]
-            os.fsync(fd)
-        finally:
-            os.close(fd)
         os.link(temp, path)  # unlike a rename, refuses to replace
     finally:
         os.unlink(temp)

@@ -12,6 +12,7 @@ other point is `AT_ENTRY` with its entry's id. A user entry stands for just befo
 from __future__ import annotations
 
 import glob
+import json
 import os
 from errno import EBUSY, ENOSPC, ESTALE
 
@@ -49,6 +50,14 @@ class Branched(Adapter):
     def session_folders(self) -> list[str]:
         """Where sessions are kept: folders of folders, one for each working directory."""
         return [os.path.join(self.home(), "sessions")]
+
+    def setting(self, key: str) -> object:
+        """One of the user's settings of the agent; None when it is not set."""
+        try:
+            with open(os.path.join(self.home(), "settings.json"), "rb") as file:
+                return json.loads(file.read()).get(key)
+        except (OSError, ValueError, AttributeError, RecursionError):
+            return None
 
     def session_files(self, session: str) -> list[str]:
         name = "*_" + glob.escape(session) + ".jsonl"
@@ -150,28 +159,33 @@ class Branched(Adapter):
             os.close(out)
         return stood
 
-    def running(self) -> list[int]:
+    def running(self, path: str) -> list[int]:
         found = []
         for name in os.listdir("/proc"):
-            if name.isdigit() and int(name) != os.getpid() and self._runs(name):
+            if name.isdigit() and int(name) != os.getpid() and self._may_have(name, path):
                 found.append(int(name))
         return found
 
-    def _runs(self, pid: str) -> bool:
+    def _may_have(self, pid: str, path: str) -> bool:
+        """Whether a process is this agent, and not one that keeps its sessions elsewhere."""
         try:
             if os.stat(f"/proc/{pid}").st_uid != os.geteuid():
                 return False
-            with open(f"/proc/{pid}/cmdline", "rb") as file:
-                words = file.read().split(b"\0")
-            with open(f"/proc/{pid}/comm", "rb") as file:
-                comm = file.read().strip()
+            comm, cmdline, environ = (_read(f"/proc/{pid}/{name}")
+                                      for name in ("comm", "cmdline", "environ"))
         except OSError:
-            return False
+            return False  # it has ended
+        words = cmdline.split(b"\0")
         program = self.program.encode()
-        if comm == program or os.path.basename(words[0].split(b" ")[0]) == program:
-            return True
-        return any(os.path.basename(word) == program or self.package.encode() in word
-                   for word in words[1:3])
+        is_agent = comm.strip() == program or any(
+            os.path.basename(word.split(b" ")[0]) == program for word in words[:3])
+        if not is_agent and not any(self.package.encode() in word for word in words[:3]):
+            return False
+        env = dict(row.split(b"=", 1) for row in environ.split(b"\0") if b"=" in row)
+        home = env.get(b"PI_CODING_AGENT_DIR") or os.path.join(
+            env.get(b"HOME", b""), self.folder.encode(), b"agent")
+        same = os.path.realpath(os.fsdecode(home)) == os.path.realpath(self.home())
+        return same or not env or os.fsencode(path) in cmdline
 
 
 class Tree:
@@ -246,6 +260,16 @@ class Tree:
                 leaf = _id(row)
         return lines
 
+    def labelled(self) -> set[str]:
+        """The entries that bear a label now."""
+        found: set[str] = set()
+        for entry in self.order:
+            row = self.rows[entry]
+            target = row.get("targetId")
+            if row.get("type") == "label" and isinstance(target, str):
+                (found.add if row.get("label") else found.discard)(target)
+        return found
+
     def free_id(self) -> str:
         """A new entry id, as the agents make them."""
         while True:
@@ -308,6 +332,11 @@ def _calls(row: Row) -> set[object]:
 def _id(row: Row) -> str:
     entry = row.get("id")
     return entry if isinstance(entry, str) and "parentId" in row else ""
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
 
 
 def _now() -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 
 from coderewind.agents.branched import Branched
@@ -19,8 +18,8 @@ class Pi(Branched):
     def session_folders(self) -> list[str]:
         """The agent's own, and the one that the user set."""
         folders = super().session_folders()
-        configured = os.environ.get("PI_CODING_AGENT_SESSION_DIR") or self._setting("sessionDir")
-        if configured:
+        configured = os.environ.get("PI_CODING_AGENT_SESSION_DIR") or self.setting("sessionDir")
+        if isinstance(configured, str) and configured:
             own = os.path.expanduser(configured)
             if os.path.isabs(own):
                 folders.append(own)
@@ -34,11 +33,3 @@ class Pi(Branched):
     def resume_command(self, new: str, prompt: str) -> list[str]:
         # By its path, which holds from every folder; a prompt would be sent, not offered.
         return ["pi", "--session", next(iter(self.session_files(new)), new)] if new else ["pi"]
-
-    def _setting(self, key: str) -> str:
-        try:
-            with open(os.path.join(self.home(), "settings.json"), "rb") as file:
-                value = json.loads(file.read())[key]
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            return ""
-        return value if isinstance(value, str) else ""

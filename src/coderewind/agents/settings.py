@@ -15,6 +15,7 @@ import sys
 from coderewind.agents.connection import Change
 from coderewind.agents.tier import Hook, Tier
 from coderewind.errors import RewindError
+from coderewind.store.pack import write_durably
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 MARK = "coderewind.__main__"
 BACKUP = ".before-rewind"
+# What Claude Code leaves empty when it takes a plugin out, as it does with ours.
+_LEFT_BY_PLUGINS = ("enabledPlugins", "extraKnownMarketplaces")
 
 
 class FileChange(Change):
@@ -55,8 +58,8 @@ class FileChange(Change):
             os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
             mode = os.stat(path).st_mode & 0o777 if self.before is not None else 0o600
             if self.before is not None and not self.had_ours:
-                _replace(backup, self.before, mode)
-            _replace(path, self.after, mode)
+                write_durably(os.fsencode(backup), self.before, mode)
+            write_durably(os.fsencode(path), self.after, mode)
             if self.had_ours and self.after == _read(backup):
                 os.unlink(backup)
         except OSError as error:
@@ -151,9 +154,13 @@ def plan_unregister(path: str, *, nested: bool) -> FileChange:
     if nested and not events:
         del data["hooks"]
     original = _read(os.path.realpath(path) + BACKUP)
+    first = _parse(original, path) if original is not None else {}
+    for key in _LEFT_BY_PLUGINS:
+        if data.get(key) == {} and key not in first:
+            del data[key]
     if original is None and not data:
         return FileChange(path, before, None, had_ours=True)
-    if original is not None and _parse(original, path) == data:
+    if original is not None and first == data:
         return FileChange(path, before, original, had_ours=True)
     return FileChange(path, before, _dump(data, before, indent), had_ours=True)
 
@@ -293,24 +300,6 @@ def _read(path: str) -> bytes | None:
         return None
     except OSError as error:
         raise RewindError(f"{path} cannot be read: {error.strerror}") from error
-
-
-def _replace(path: str, data: bytes, mode: int) -> None:
-    temp = f"{path}.rewind-{os.getpid()}"
-    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        try:
-            os.fchmod(fd, mode)
-            view = memoryview(data)
-            while view:
-                view = view[os.write(fd, view) :]
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-        os.replace(temp, path)
-    except BaseException:
-        os.unlink(temp)
-        raise
 
 
 def has_hooks(path: str) -> bool:

@@ -22,7 +22,10 @@ def register(bridge: Bridge) -> None:
     adapter = adapter_of(session.agent)
     marks: dict[str, list[object]] = {}
 
-    def keep(_data: Data, _leaf: str) -> None:
+    def later(_data: Data, _leaf: str) -> None:
+        bridge.when_idle("archive", keep)
+
+    def keep() -> None:
         engine = bridge.engine
         try:
             with engine.working() as now_ns:
@@ -33,4 +36,4 @@ def register(bridge: Bridge) -> None:
             engine.store.objects.close()
 
     for name in _AT:
-        bridge.on(name, keep)
+        bridge.on(name, later)

@@ -12,6 +12,7 @@ from coderewind.bridge.points import Points
 from coderewind.bridge.rpc import Connection, Gone
 from coderewind.bridge.session import Session
 from coderewind.engine.engine import Engine
+from coderewind.engine.settings import Settings, with_agents
 from coderewind.errors import RewindError
 from coderewind.hooks.place import NotProtected, place_of
 
@@ -38,6 +39,8 @@ class Bridge:
     session: Session
     engine: Engine
     points: Points
+    settings: Settings
+    when_idle: Callable[[str, Callable[[], None]], None]  # for what can wait
 
     def __init__(self) -> None:
         self._events: dict[str, list[EventHandler]] = {}
@@ -53,6 +56,7 @@ class Bridge:
 
     def connect(self, connection: Connection) -> None:
         self.agent = Agent(connection)
+        self.when_idle = connection.when_idle
 
     # ---- for the parts
 
@@ -135,14 +139,27 @@ class Bridge:
                     "off": f"no checkpoints: {error.message}"}
         self.engine = place.engine
         self.engine.progress = self._progress
+        self.settings, problems = with_agents(place.settings, self._agents_own(),
+                                              "the agent's settings")
+        self.session.is_silent = self.settings.flag("silentCheckpoints")
         self.points = Points(self.engine, self.session)
         self.is_on = True
         for register in PARTS:
             register(self)
+        for problem in problems:
+            self.say_once(problem)
         # The first prompt waits for this, not for the first capture.
         self.agent.ready(["before_agent_start", "turn_end"] if self._tools else [])
         self._emit("hello", {}, self.session.leaf)
         return {"protocol": PROTOCOL, "version": __version__}
+
+    def _agents_own(self) -> object:
+        """What the agent's settings say of Rewind; omp tells of none, they are in a file."""
+        if self.session.agent == "omp":
+            from coderewind.agents.omp import Omp
+
+            return Omp().setting("rewind")
+        return self.session.settings.get("rewind")
 
     def _progress(self, _what: str, _count: int) -> None:
         """At work; a restore goes on when nobody is left to hear it."""

@@ -58,7 +58,7 @@ class Browser:
                                 WARNING)
             return
         try:
-            if bridge.engine.journal.exists() and not self._mended():
+            if bridge.engine.is_interrupted() and not self._mended():
                 return
             self._browse()
         except (RewindError, CallFailed) as error:
@@ -261,7 +261,7 @@ class Browser:
 
 def _row(cp: Checkpoint, lineage: list[str]) -> str:
     """A checkpoint in one line, as it is picked."""
-    mark = "→" if cp.current else " "
+    mark = "●" if cp.current else " "
     words = cp.label or (f'"{cp.anchor.prompt}"' if cp.anchor.prompt else cp.kind)
     words = printable(" ".join(words.split()))
     words = words if len(words) <= _LABEL else words[: _LABEL - 1] + "…"

@@ -19,6 +19,8 @@ def run_bridge() -> int:
     bridge = Bridge()
     connection = Connection(reads, writes, bridge.handle, _report)
     bridge.connect(connection)
+    from coderewind.bridge import parts  # noqa: F401 - loaded while the agent gets ready, too
+
     connection.serve()
     bridge.end()
     return 0

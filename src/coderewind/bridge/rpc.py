@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 
 from coderewind.errors import RewindError
 
@@ -48,14 +49,19 @@ class Connection:
         self._answers: dict[int, dict[str, object]] = {}
         self._open: set[int] = set()
         self._later: list[dict[str, object]] = []
+        self._idle: dict[str, Callable[[], None]] = {}
 
     def serve(self) -> None:
         """Handle what comes until the other side has ended."""
         try:
             while True:
-                self._handle(self._later.pop(0) if self._later else self._receive())
+                self._handle(self._later.pop(0) if self._later else self._receive(idle=True))
         except Gone:
-            return
+            self._do_idle(everything=True)
+
+    def when_idle(self, name: str, task: Callable[[], None]) -> None:
+        """Do something when the agent wants nothing, or has ended. Of one name, the last counts."""
+        self._idle[name] = task
 
     def ask(self, method: str, *args: object, call: int = 0, meanwhile: bool = False) -> object:
         """Have the agent do something and wait for what comes of it.
@@ -113,7 +119,20 @@ class Connection:
         if call:
             self._send({"id": call, **reply})
 
-    def _receive(self) -> dict[str, object]:
+    def _do_idle(self, *, everything: bool) -> None:
+        """Do what can wait, until there is something to read."""
+        while self._idle:
+            if not everything and select.select([self._reads], [], [], 0)[0]:
+                return
+            task = self._idle.pop(next(iter(self._idle)))
+            try:
+                task()
+            except Gone:
+                return
+            except Exception as error:  # noqa: BLE001 - as for messages
+                self._report(error)
+
+    def _receive(self, *, idle: bool = False) -> dict[str, object]:
         """The next message. Lines end with LF and with nothing else."""
         while True:
             line, found, rest = self._buffer.partition(b"\n")
@@ -127,6 +146,8 @@ class Connection:
                     return message
                 self._send({"id": None, "error": {"code": INVALID, "message": "not an object"}})
                 continue
+            if idle:
+                self._do_idle(everything=False)
             data = self._read()
             if not data or len(self._buffer) > _LARGEST:
                 raise Gone

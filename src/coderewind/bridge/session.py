@@ -34,17 +34,13 @@ class Session:
         self.leaf = _text(facts.get("leaf"))
         settings = facts.get("settings")
         self.settings: dict[str, object] = settings if isinstance(settings, dict) else {}
+        self.is_silent = False
         self.lineage: list[str] = [self.id] if self.id else []
 
     @property
     def parent(self) -> str:
         """The session that this one was forked from, '' when it was not."""
         return id_of_file(self.parent_file)
-
-    @property
-    def is_silent(self) -> bool:
-        ours = self.settings.get("rewind")
-        return isinstance(ours, dict) and ours.get("silentCheckpoints") is True
 
     def find_lineage(self, checkpoints: Iterable[Checkpoint]) -> None:
         """Follow the parents: by the headers of session files and, where one is gone, by what

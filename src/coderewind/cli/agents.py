@@ -97,10 +97,11 @@ def disconnect_agents(agents: list[str], *, root: str) -> list[dict[str, object]
     done: list[dict[str, object]] = []
     for agent in agents:
         connection = connection_of(agent)
+        # First what the agent itself does, because it rewrites its settings for that.
+        connection.remove_commands(connect.found(agent).path)
         changes = connection.plan_removal(root)
         for change in changes:
             change.apply()
-        connection.remove_commands(connect.found(agent).path)
         done.append({"agent": agent, "files": [change.path for change in changes]})
     return done
 

@@ -39,7 +39,7 @@ class App:
     def engine(self, *, create: bool = False) -> Engine:
         """The engine of the chosen folder; says so when a restore was interrupted."""
         engine = open_engine(self.directory, create=create, progress=self.progress)
-        if engine.journal.exists():
+        if engine.is_interrupted():
             self.warn(
                 "a restore was interrupted here: `rewind restore --continue` finishes it, "
                 "`rewind restore --abort` goes back"

@@ -33,7 +33,7 @@ def status(app: App) -> None:
     standing = engine.standing(timeline, now)
     problems = quick_check(engine)
     size = disk_usage(engine.store.git_dir)
-    interrupted = engine.journal.exists()
+    interrupted = engine.is_interrupted()
     data = {
         "worktree": to_text(workspace.root),
         "protected": True,

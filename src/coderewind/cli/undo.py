@@ -52,6 +52,8 @@ def undo_restore(app: App) -> None:
         resume = conversation.take_back(engine, talk)
         app.out({"done": True, "resume": resume.as_json()}, lambda: show_resume(resume))
         return
+    if talk is not None:
+        conversation.check_back(engine, talk)
     outcome = engine.undo_restore()
     assert outcome.target is not None
     earlier = None

@@ -133,12 +133,12 @@ def check_same_session(talk: Talk) -> None:
     if talk.archived:
         raise RewindError("the session's file is gone",
                           hint="without --same-session it goes on in a new one")
-    _check_closed(adapter)
+    _check_closed(adapter, talk.source)
 
 
-def _check_closed(adapter: Adapter) -> None:
+def _check_closed(adapter: Adapter, path: str) -> None:
     try:
-        running = adapter.running()
+        running = adapter.running(path)
     except OSError:
         raise RewindError(f"it cannot be told here whether {adapter.title} is running",
                           hint="without --same-session it goes on in a new session") from None
@@ -194,6 +194,17 @@ def newest(engine: Engine) -> Record | None:
     return None
 
 
+def check_back(engine: Engine, record: Record) -> None:
+    """Whether a conversation can be taken back, before files are: a session may have to be closed.
+
+    Raises:
+        RewindError: the agent is running.
+    """
+    move = engine.timeline().position.move
+    if record.text("path") and move and move.record.id == record.text("target"):
+        _check_closed(adapter_of(record.text("agent")), record.text("path"))
+
+
 def take_back(engine: Engine, record: Record) -> Resume:
     """Point to the session that a restore had left."""
     agent, session = record.text("agent"), record.text("from")
@@ -201,7 +212,7 @@ def take_back(engine: Engine, record: Record) -> Resume:
         raise RewindError("the earlier session is not known", hint="rewind list")
     adapter, path = adapter_of(agent), record.text("path")
     if path and adapter.valid_source(path, session):
-        _check_closed(adapter)
+        _check_closed(adapter, path)
         _move(adapter, path, record.text("stood"))
     engine.note(ops.CONVERSATION, {"agent": agent, "from": record.text("session"),
                                    "session": session, "undone": record.id})

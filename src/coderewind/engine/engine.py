@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 
-from coderewind.engine.journal import Journal
+from coderewind.engine.journal import Interrupted, Journal
 from coderewind.errors import RewindError
-from coderewind.ledger.chain import Ledger, ledgers
+from coderewind.ledger.chain import Ledger, ledgers, new_id
 from coderewind.model import records as ops
 from coderewind.model.coverage import LeftOut
 from coderewind.model.paths import to_bytes
@@ -84,6 +84,29 @@ class Engine:
     def alone(self, patience: float = PATIENCE) -> Lock:
         """The lock of a compaction: nobody else writes to the store."""
         return Lock(os.path.join(self.store.home, b"gc.lock"), patience=patience)
+
+    # ---- interrupted moves
+
+    def interrupted(self) -> Interrupted | None:
+        """The move that did not come to its end, if there is one.
+
+        Raises:
+            RewindError: the journal, or the ledger that knows what began, is damaged.
+        """
+        found = self.journal.read()
+        if found is None:
+            return None
+        known = {record.id for record in self.ledger.records()}
+        while found is not None and found.record not in known:
+            found = found.before
+        return found
+
+    def is_interrupted(self) -> bool:
+        """Whether a move has to be finished or taken back; a damaged journal says so, too."""
+        try:
+            return self.interrupted() is not None
+        except RewindError:
+            return True
 
     # ---- captures and records
 
@@ -407,18 +430,17 @@ class Engine:
     def planner(
         self,
         captured: Captured,
-        target: str,
+        target: Checkpoint,
         left_out: list[LeftOut],
         paths: tuple[bytes, ...],
         *,
         rescued: tuple[bytes, ...] = (),
-        made: str = "",
     ) -> Planner:
         from coderewind.engine.planning import Planner
 
         return Planner(self.store, self.workspace, captured.snapshot, captured.coverage,
-                       bytes.fromhex(target), left_out, paths, rescued=rescued,
-                       made=bytes.fromhex(made))
+                       bytes.fromhex(target.snapshot), left_out, paths, rescued=rescued,
+                       made=bytes.fromhex(target.moved_to), stood=target.stood)
 
     # ---- names and protection
 
@@ -452,10 +474,6 @@ class Working:
         self._store.release()
         self._lock.__exit__()
         self._shared.__exit__()
-
-
-def new_id() -> str:
-    return "c" + os.urandom(8).hex()
 
 
 def _not_written(what: str, error: OSError) -> RewindError:

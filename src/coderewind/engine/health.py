@@ -100,7 +100,7 @@ def diagnose(engine: Engine) -> Diagnosis:
     if found.damaged:
         numbers = ", ".join(f"#{number}" for number in found.damaged[:20])
         found.problems.append(f"checkpoints that cannot be restored whole: {numbers}")
-    if engine.journal.exists():
+    if engine.is_interrupted():
         found.problems.append("a restore was interrupted (rewind restore --continue or --abort)")
     return found
 
@@ -169,11 +169,10 @@ def repair(engine: Engine, found: Diagnosis) -> None:
             found.mended.append(f"of these checkpoints only the record is left: {numbers}")
     if engine.journal.exists():
         try:
-            interrupted = engine.journal.read()
+            interrupted = engine.interrupted()
         except RewindError:
             interrupted = None
-        known = {record.id for record in engine.ledger.records()}
-        if interrupted is None or interrupted.record not in known:
+        if interrupted is None:
             engine.journal.end()
             found.mended.append("a journal that led nowhere was removed")
     private = engine.store.private_dir(engine.workspace.name)

@@ -1,6 +1,7 @@
-"""The journal of a move: written before the first change, removed after the last.
+"""The journal of a move: written before the move is recorded, removed after its last change.
 
-While it exists, the worktree may be between two states, both of which the ledger reaches.
+With its record in the ledger, the worktree may be between two states, both of which the ledger
+reaches. Without, the move never began, and what the journal said before still holds.
 """
 
 from __future__ import annotations
@@ -19,9 +20,13 @@ from coderewind.store.writer import remove_stage
 class Interrupted:
     """A move that did not come to its end."""
 
-    __slots__ = ("index", "paths", "record", "stage", "target")
+    __slots__ = ("before", "data", "index", "paths", "record", "stage", "target")
 
     def __init__(self, data: dict[str, object]) -> None:
+        before = data.get("before")
+        # The interrupted move that this one found, for when it did not even begin.
+        self.before = Interrupted(before) if isinstance(before, dict) else None
+        self.data = {key: value for key, value in data.items() if key != "before"}
         self.record = str(data.get("record", ""))
         self.target = str(data.get("target", ""))
         self.stage = to_bytes(str(data.get("stage", "")))
@@ -38,7 +43,10 @@ class Journal:
     def __init__(self, store: Store, workspace: Workspace) -> None:
         self._path = os.path.join(store.private_dir(workspace.name), b"journal.json")
 
-    def begin(self, data: dict[str, object]) -> None:
+    def begin(self, data: dict[str, object], found: Interrupted | None) -> None:
+        """Announce a move; `found` is the interrupted one that it takes the place of."""
+        if found is not None and found.record != data["record"]:
+            data = {**data, "before": found.data}
         write_durably(self._path, json.dumps(data).encode() + b"\n")
         fsync_dir(os.path.dirname(self._path))
 
@@ -50,7 +58,7 @@ class Journal:
             pass
 
     def read(self) -> Interrupted | None:
-        """The interrupted move, if there is one; what it had staged is thrown away."""
+        """What was announced; the ledger knows whether it began (`Engine.interrupted`)."""
         try:
             with open(self._path, "rb") as file:
                 data = json.loads(file.read())

@@ -7,6 +7,7 @@ success leaves both states reachable and says so.
 from __future__ import annotations
 
 from coderewind.errors import RewindError
+from coderewind.ledger.chain import new_id
 from coderewind.model import records as ops
 from coderewind.model.coverage import LeftOut
 from coderewind.model.paths import to_bytes, to_text
@@ -20,6 +21,8 @@ from coderewind.store.writer import Moved, Writer, stage_dir
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from coderewind.engine.engine import Engine
+    from coderewind.engine.journal import Interrupted
+    from coderewind.engine.planning import Planner
 
 _TRIES = 5
 
@@ -67,18 +70,20 @@ def prepare(
     checkpoint: Checkpoint,
     left_out: list[LeftOut],
     paths: tuple[bytes, ...],
+    *,
+    must_know: bool = True,
 ) -> Prepared:
-    """Capture now and plan towards a checkpoint; the caller holds the lock."""
+    """Capture now and plan towards a checkpoint; the caller holds the lock.
+
+    With `must_know`, a path that is neither there nor in the checkpoint is an error.
+    """
     extra: tuple[bytes, ...] = ()
     for _ in range(3):
         captured = engine.capture(now_ns, extra)
         engine.finish(captured)
-        planner = engine.planner(captured, checkpoint.snapshot, left_out, paths, rescued=extra,
-                                 made=checkpoint.moved_to)
-        for path in paths:
-            if not planner.knows(path):
-                raise RewindError(f"{to_text(path)} is neither in the folder nor in the checkpoint",
-                                  hint="paths are relative to where you are")
+        planner = engine.planner(captured, checkpoint, left_out, paths, rescued=extra)
+        if must_know:
+            _refuse_unknown(planner, paths)
         plan = planner.make()
         if set(plan.extra) <= set(extra):
             break
@@ -86,6 +91,13 @@ def prepare(
     if warning := other_head(engine, checkpoint):
         plan.warnings.append(warning)
     return Prepared(captured, plan)
+
+
+def _refuse_unknown(planner: Planner, paths: tuple[bytes, ...]) -> None:
+    for path in paths:
+        if not planner.knows(path):
+            raise RewindError(f"{to_text(path)} is neither in the folder nor in the checkpoint",
+                              hint="paths are relative to where you are")
 
 
 def other_head(engine: Engine, checkpoint: Checkpoint) -> str:
@@ -139,8 +151,7 @@ def next_undo(engine: Engine) -> tuple[Checkpoint, str]:
     for checkpoint, cursor in timeline.history(timeline.position.cursor):
         if checkpoint.snapshot == now.snapshot.hex():
             continue
-        plan = engine.planner(now, checkpoint.snapshot, engine.coverage_of(checkpoint), (),
-                              made=checkpoint.moved_to).make()
+        plan = engine.planner(now, checkpoint, engine.coverage_of(checkpoint), ()).make()
         if plan.is_empty and not plan.blocked:
             continue  # it differs only in what restores leave alone: no step that a user would see
         return checkpoint, cursor
@@ -194,17 +205,23 @@ def _move(
     if index:
         data["index"] = True
     with engine.working() as now_ns, engine.store.objects:
+        interrupted = engine.interrupted()
         engine.journal.clear_stage()
         for attempt in range(_TRIES):
-            prepared = prepare(engine, now_ns, checkpoint, left_out, paths)
+            prepared = prepare(engine, now_ns, checkpoint, left_out, paths,
+                               must_know=rescue is None)
             _refuse_if_blocked(prepared.plan)
             if op == ops.RESTORE and prepared.plan.is_empty and not index:
                 engine.journal.end()  # an interrupted restore may just have come to its end
                 return Outcome(prepared.plan, rescue, checkpoint)
-            record = _record_move(engine, op, checkpoint, data, prepared, now_ns)
-            rescue = rescue or Checkpoint(record, engine.workspace.name)
+            id = new_id()
+            writer = _staged(engine, prepared.plan)
             try:
-                _apply(engine, prepared.plan, rescue.id, checkpoint, index=index)
+                _announce(engine, rescue.id if rescue else id, writer, prepared.plan, checkpoint,
+                          interrupted, index=index)
+                record = _record_move(engine, op, checkpoint, {**data, "id": id}, prepared, now_ns)
+                rescue = rescue or Checkpoint(record, engine.workspace.name)
+                _apply(engine, writer, prepared.plan, checkpoint, index=index)
                 break
             except Moved as moved:
                 if attempt == _TRIES - 1:
@@ -212,11 +229,14 @@ def _move(
                         f"{moved} keeps changing while it is restored",
                         hint="stop the program that writes it; rewind restore --continue goes on",
                     ) from None
+                assert rescue is not None
                 if moved.half_way:
                     data = _going_on(record, rescue.id)
                 elif "continues" not in data:
                     _abandon(engine, record, now_ns)
                     rescue = None
+            finally:
+                writer.close()
         there = _verify(engine, now_ns, checkpoint, left_out, prepared.plan)
         engine.journal.end()
         assert rescue is not None
@@ -263,48 +283,73 @@ def _record_move(
         "state": checkpoint.snapshot,
         **data,
     }
+    if prepared.plan.stood:
+        facts["stood"] = {to_text(path): perm for path, perm in prepared.plan.stood.items()}
     captured = prepared.captured
     captured.pack = engine.store.pack()
     return engine.append_state(op, facts, captured, now_ns, last=engine.ledger.last())
 
 
-def _apply(
-    engine: Engine, plan: Plan, rescue: str, checkpoint: Checkpoint, *, index: bool
-) -> None:
-    """Stage, journal, change. RewindError before the journal means that nothing was touched."""
-    private = engine.store.private_dir(engine.workspace.name)
+def _staged(engine: Engine, plan: Plan) -> Writer:
+    """A writer that has every content beside its place, verified; nothing was touched."""
     root = engine.workspace.root
-    stage = stage_dir(private, root)
-    writer = Writer(root, engine.store.objects, stage)
+    private = engine.store.private_dir(engine.workspace.name)
+    writer = Writer(root, engine.store.objects, stage_dir(private, root))
     try:
-        try:
-            writer.stage(plan)
-        except OSError as error:
-            raise RewindError(f"the restore could not be prepared: {error.strerror}",
-                              hint="nothing was changed") from error
-        try:
-            engine.journal.begin(
-                {
-                    "record": rescue,
-                    "target": checkpoint.snapshot,
-                    "coverage": checkpoint.coverage,
-                    "stage": to_text(stage),
-                    "paths": [to_text(path) for path in plan.paths],
-                    "index": checkpoint.staged if index else None,
-                }
-            )
-            progress = engine.progress
-            writer.apply(plan, (lambda n, _: progress("restored", n)) if progress else None)
-            if index:
-                restore_staged(engine.store, engine.workspace, checkpoint.staged,
-                               checkpoint.head)
-        except OSError as error:
-            raise RewindError(
-                f"the restore stopped half-way: {error.strerror}",
-                hint="rewind restore --continue goes on, rewind restore --abort goes back",
-            ) from error
-    finally:
+        writer.stage(plan)
+    except OSError as error:
         writer.close()
+        raise _not_prepared(error) from error
+    except BaseException:
+        writer.close()
+        raise
+    return writer
+
+
+def _announce(
+    engine: Engine,
+    record: str,
+    writer: Writer,
+    plan: Plan,
+    checkpoint: Checkpoint,
+    interrupted: Interrupted | None,
+    *,
+    index: bool,
+) -> None:
+    """Write the journal: if the record follows, the move has begun."""
+    move: dict[str, object] = {
+        "record": record,
+        "target": checkpoint.snapshot,
+        "coverage": checkpoint.coverage,
+        "stage": to_text(writer.stage_path),
+        "paths": [to_text(path) for path in plan.paths],
+        "index": checkpoint.staged if index else None,
+    }
+    try:
+        engine.journal.begin(move, interrupted)
+    except OSError as error:
+        raise _not_prepared(error) from error
+
+
+def _not_prepared(error: OSError) -> RewindError:
+    return RewindError(f"the restore could not be prepared: {error.strerror}",
+                       hint="nothing was changed")
+
+
+def _apply(
+    engine: Engine, writer: Writer, plan: Plan, checkpoint: Checkpoint, *, index: bool
+) -> None:
+    """Change the worktree; from here on, only the end or `--abort` makes it whole again."""
+    progress = engine.progress
+    try:
+        writer.apply(plan, (lambda n, _: progress("restored", n)) if progress else None)
+        if index:
+            restore_staged(engine.store, engine.workspace, checkpoint.staged, checkpoint.head)
+    except OSError as error:
+        raise RewindError(
+            f"the restore stopped half-way: {error.strerror}",
+            hint="rewind restore --continue goes on, rewind restore --abort goes back",
+        ) from error
 
 
 def _abandon(engine: Engine, record: Record, now_ns: int) -> None:
@@ -325,7 +370,7 @@ def _verify(
     A deletion that was not in the plan is no fault: with the rules of then back in force, files
     that were ignored a moment ago are seen now, and stay.
     """
-    prepared = prepare(engine, now_ns, checkpoint, left_out, plan.paths)
+    prepared = prepare(engine, now_ns, checkpoint, left_out, plan.paths, must_know=False)
     again = prepared.plan
     planned = {step.path for step in plan.steps}
     left = [step.path for step in again.steps
@@ -342,14 +387,11 @@ def _verify(
 
 def resume(engine: Engine) -> Outcome:
     """Finish an interrupted move."""
-    interrupted = engine.journal.read()
+    interrupted = engine.interrupted()
     if interrupted is None:
         raise RewindError("no restore was interrupted")
     timeline = engine.timeline()
-    record = next((r for r in timeline.records if r.id == interrupted.record), None)
-    if record is None:
-        raise RewindError("the interrupted restore is not in the ledger",
-                          hint="rewind doctor --repair")
+    record = next(r for r in timeline.records if r.id == interrupted.record)
     checkpoint = engine.resolve(record.text("target"))
     return _move(engine, record.op, checkpoint, _going_on(record, record.id),
                  paths=tuple(to_bytes(path) for path in interrupted.paths),
@@ -365,7 +407,7 @@ def _going_on(record: Record, first: str) -> dict[str, object]:
 
 def abort(engine: Engine) -> Outcome:
     """Go back to the state before an interrupted move."""
-    interrupted = engine.journal.read()
+    interrupted = engine.interrupted()
     if interrupted is None:
         raise RewindError("no restore was interrupted")
     timeline = engine.timeline()

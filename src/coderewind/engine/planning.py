@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_left
 from errno import ENAMETOOLONG
-from stat import S_ISDIR
+from stat import S_IMODE, S_ISDIR
 
 from coderewind.errors import RewindError
 from coderewind.model import coverage as why
@@ -17,6 +17,7 @@ from coderewind.store.diff import Difference, SnapshotView, compare
 from coderewind.store.folders import make_private
 from coderewind.store.home import Store
 from coderewind.store.ignore import Rules
+from coderewind.store.objects import DamagedObject
 from coderewind.store.state import parents
 from coderewind.store.workspace import Workspace
 
@@ -45,19 +46,23 @@ class Planner:
         *,
         rescued: tuple[bytes, ...] = (),
         made: bytes = b"",
+        stood: dict[bytes, int] | None = None,
     ) -> None:
         """`rescued` paths were captured only because they stand in the way, and may go. `made` is
-        the snapshot of the move that is taken back: what it put there may go, too."""
+        the snapshot of the move that is taken back: what it put there may go, too, but for the
+        folders that `stood` there before."""
         self._store = store
         self._workspace = workspace
         self._now = SnapshotView(store.objects, now)
         self._target = SnapshotView(store.objects, target)
         self._left_out = {item.path: item.reason for item in left_out}
-        self._left_out_sorted = sorted(self._left_out)
         self._target_left_out = {item.path: item.reason for item in target_left_out}
         self._paths = paths
         self._rescued = rescued
-        self._made_by_move = SnapshotView(store.objects, made) if made else None
+        self._made_by_move = _view_if_there(store, made)
+        self._stood = stood or {}
+        self._fifos_of_move = self._find_fifos_of_move()
+        self._left_out_sorted = sorted(self._left_out.keys() - self._fifos_of_move)
         self.plan = Plan(target.hex(), now.hex(), paths)
         self._kept_paths: set[bytes] = set()
         self._made: set[bytes] = set()
@@ -97,7 +102,9 @@ class Planner:
     # ---- deletions
 
     def _deletions(self, gone: list[Difference]) -> None:
-        hidden = self._hidden_then([difference.path for difference in gone])
+        empty = [folder for folder in self._now.manifest.folders
+                 if within(folder, self._paths) and not self._target.is_folder(folder)]
+        hidden = self._hidden_then([difference.path for difference in gone], empty)
         for difference in gone:
             path = difference.path
             reason = self._reason_to_keep(difference, hidden)
@@ -109,22 +116,68 @@ class Planner:
                             old_oid=difference.old_oid)
                 self.plan.steps.append(step)
         folders = {up for step in self.plan.steps for up in parents(step.path) if up}
-        folders |= {f for f in self._now.manifest.folders if within(f, self._paths)}
-        for folder in sorted(folders, reverse=True):
+        for folder in sorted(folders.union(empty), reverse=True):
             if within(folder, self._paths) and not self._target.is_folder(folder):
-                self._remove_folder(folder)
+                reason = self._reason_to_keep_folder(folder, hidden)
+                if reason:
+                    self.plan.kept.append(Kept(folder, reason))
+                    self._kept_paths.add(folder)
+                else:
+                    self._remove_folder(folder)
+
+        self._remove_folders_of_move()
+
+    def _remove_folders_of_move(self) -> None:
+        """Empty folders that the move that is taken back has made where rules hide them now."""
+        if self._made_by_move is None:
+            return
+        for folder in sorted(self._made_by_move.manifest.folders, reverse=True):
+            if folder in self._stood or self._target.is_folder(folder):
+                continue
+            if within(folder, self._paths) and self._stands(folder) and self._becomes_empty(folder):
+                self.plan.steps.append(Step(model.RMDIR, folder))
+                self._removed.add(folder)
+
+    def _becomes_empty(self, folder: bytes) -> bool:
+        try:
+            names = os.listdir(self._full(folder))
+        except OSError:
+            return False
+        return all(folder + b"/" + name in self._removed for name in names)
 
     def _reason_to_keep(self, difference: Difference, hidden: set[bytes]) -> str:
         path = difference.path
         if self._rescued and within(path, self._rescued):
             return ""
-        if self._made_by_move is not None:
-            put = self._made_by_move.lookup(path)
-            if put is not None and put[1] == difference.old_oid:
-                return ""
+        put = self._put_by_move(path)
+        if put is not None and put[1] == difference.old_oid:
+            return ""
         repository = self._now.manifest.within_repository(path)
         if repository and repository not in self._target.manifest.repositories:
             return "belongs to a repository that appeared later"
+        return self._left_out_then(path, hidden)
+
+    def _reason_to_keep_folder(self, folder: bytes, hidden: set[bytes]) -> str:
+        if self._rescued and within(folder, self._rescued):
+            return ""
+        put = self._put_by_move(folder)
+        if put is not None and put[0] == 0o40000 and folder not in self._stood:
+            return ""
+        return self._left_out_then(folder, hidden)
+
+    def _put_by_move(self, path: bytes) -> tuple[int, bytes] | None:
+        """The git mode and content id that the move that is taken back put at a path."""
+        if self._made_by_move is None:
+            return None
+        if path in self._made_by_move.manifest.folders:
+            return 0o40000, b""
+        try:
+            return self._made_by_move.lookup(path)
+        except DamagedObject:
+            return None
+
+    def _left_out_then(self, path: bytes, hidden: set[bytes]) -> str:
+        """Whether the target knows nothing of a path because it was not to be captured."""
         for up in (path, *parents(path)):
             reason = self._target_left_out.get(up)
             if reason and reason not in (why.FIFO, why.IGNORED):
@@ -133,9 +186,9 @@ class Planner:
                 return "was ignored then"
         return "is ignored by that checkpoint's rules" if path in hidden else ""
 
-    def _hidden_then(self, paths: list[bytes]) -> set[bytes]:
+    def _hidden_then(self, paths: list[bytes], folders: list[bytes]) -> set[bytes]:
         """Which of these the target's own ignore rules would have hidden."""
-        if not paths:
+        if not paths and not folders:
             return set()
         scratch = os.path.join(self._store.home, b"ignore")
         make_private(scratch)
@@ -153,7 +206,9 @@ class Planner:
                     _put(tree, path, self._store.objects.read(oid)[1])
             for path in paths:
                 _put(tree, path, b"")
-            return rules.ignored(paths)
+            for folder in folders:
+                _put(tree, folder + b"/", b"")
+            return rules.ignored(paths + folders)
         except OSError as error:
             raise RewindError(f"the plan could not be made: {error.strerror}") from error
         finally:
@@ -222,7 +277,37 @@ class Planner:
     def _make_folder(self, path: bytes) -> None:
         self._made.add(path)
         perm = self._target.manifest.perm(path, 0o40000)
-        self.plan.steps.append(Step(model.MKDIR, path, git_mode=0o40000, perm=perm))
+        action = model.MKDIR
+        if self._stands(path):
+            self.plan.stood[path] = stood = self._perm_now(path)
+            if stood == perm:
+                return
+            action = model.CHMOD
+        self.plan.steps.append(Step(action, path, git_mode=0o40000, perm=perm))
+
+    def _stands(self, path: bytes) -> bool:
+        """Whether this is a folder already, but left out."""
+        return any(up in self._left_out for up in (path, *parents(path))) and all(
+            self._is_folder_now(up) for up in (path, *parents(path)) if up
+        )
+
+    def _stands_as_kept(self, path: bytes, perm: int) -> bool:
+        """Whether a folder that the move found there is there still, but not with its mode."""
+        if path in self._removed or self._target.is_folder(path):
+            return False
+        there = all(self._is_folder_now(up) for up in (path, *parents(path)) if up)
+        return there and self._perm_now(path) != perm
+
+    def _perm_now(self, path: bytes) -> int:
+        return S_IMODE(os.lstat(self._full(path)).st_mode)
+
+    def _find_fifos_of_move(self) -> set[bytes]:
+        """The pipes that the move that is taken back has made."""
+        if self._made_by_move is None:
+            return set()
+        there = self._made_by_move.manifest.fifos.keys() & self._now.manifest.fifos.keys()
+        gone = there - self._target.manifest.fifos.keys()
+        return {path for path in gone if within(path, self._paths)}
 
     def _empty_folders(self) -> None:
         for folder in sorted(self._target.manifest.folders):
@@ -239,10 +324,8 @@ class Planner:
                 continue
             self._need_parents(path)
             self.plan.steps.append(Step(model.FIFO, path, perm=perm))
-        if self._made_by_move is not None:
-            for path in self._made_by_move.manifest.fifos:
-                if path in self._now.manifest.fifos and path not in self._target.manifest.fifos:
-                    self.plan.steps.append(Step(model.DELETE, path))
+        for path in self._fifos_of_move:
+            self.plan.steps.append(Step(model.DELETE, path))
 
     def _modes(self, differences: list[Difference]) -> None:
         """Permission bits that differ although content and git mode do not."""
@@ -264,6 +347,9 @@ class Planner:
             perm = target.perm(path, mode)
             if perm != now.perm(path, mode):
                 self._change_mode(path, mode, perm, found[1] if found else b"")
+        for path, perm in sorted(self._stood.items()):
+            if within(path, self._paths) and self._stands_as_kept(path, perm):
+                self._change_mode(path, 0o40000, perm, b"")
 
     def _change_mode(self, path: bytes, mode: int, perm: int, oid: bytes) -> None:
         """A file with more than one name is written anew, so that its other names keep theirs."""
@@ -337,6 +423,14 @@ class Planner:
             return S_ISDIR(os.lstat(self._full(path)).st_mode)
         except OSError:
             return False
+
+
+def _view_if_there(store: Store, snapshot: bytes) -> SnapshotView | None:
+    """A snapshot that only helps: retention may have dropped it."""
+    try:
+        return SnapshotView(store.objects, snapshot) if snapshot else None
+    except DamagedObject:
+        return None
 
 
 def _put(tree: bytes, path: bytes, content: bytes) -> None:

@@ -12,14 +12,19 @@ import time
 from coderewind.engine.engine import Engine
 from coderewind.engine.health import disk_usage
 from coderewind.engine.settings import Settings
+from coderewind.ledger.chain import new_id
 from coderewind.ledger.rewrite import relink
 from coderewind.model import records as ops
-from coderewind.model.records import Record
+from coderewind.model.records import Checkpoint, Record
 from coderewind.store.git import Git
 from coderewind.store.home import Store
 from coderewind.store.join import LARGEST
 from coderewind.store.salvage import sweep
 from coderewind.timeline.build import Timeline
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class Pruned:
@@ -53,7 +58,7 @@ def prune(
     result.before = disk_usage(engine.store.git_dir)
     with engine.alone(), engine.lock() as lock:
         timeline = engine.timeline()
-        doomed = _doomed(engine, timeline, settings, keep, protect)
+        doomed = doomed_in(timeline, settings, keep=keep, protect=protect)
         if doomed:
             result.dropped += _rewrite(engine, timeline, doomed, lock.now_ns)
         if engine.progress:
@@ -74,40 +79,62 @@ def prune(
     return result
 
 
-def _doomed(
-    engine: Engine,
+def drop(engine: Engine, choose: Callable[[Timeline], set[str]]) -> list[int]:
+    """Drop what `choose` names; the store is not compacted, so that this is soon done."""
+    with engine.working() as now_ns:
+        timeline = engine.timeline()
+        doomed = choose(timeline)
+        if not doomed:
+            return []
+        try:
+            return sorted(_rewrite(engine, timeline, doomed, now_ns))
+        finally:
+            engine.store.objects.close()
+
+
+def doomed_in(
     timeline: Timeline,
     settings: Settings,
-    keep: int | None,
-    protect: frozenset[str],
+    *,
+    keep: int | None = None,
+    protect: frozenset[str] = frozenset(),
+    among: Callable[[Checkpoint], bool] | None = None,
 ) -> set[str]:
+    """The checkpoints that retention drops, of those that `among` lets through.
+
+    `keep` counts checkpoints, retention.maxSnapshots different states: two checkpoints of the same
+    files cost nothing more than one.
+    """
     safe = protected(timeline, settings) | protect
-    loose = [cp for cp in timeline.checkpoints if cp.id not in safe]
+    ours = [cp for cp in timeline.checkpoints if among is None or among(cp)]
+    if keep is not None:
+        unpinned = [cp for cp in ours if not cp.pinned]
+        return {cp.id for cp in unpinned[keep:] if cp.id not in safe}
     doomed: set[str] = set()
     days = settings.whole("retention.maxAgeDays")
-    if days and keep is None:
+    if days:
         oldest = (time.time() - days * 86400) * 1000
-        doomed |= {cp.id for cp in loose if cp.time < oldest}
-    most = settings.whole("retention.maxSnapshots") if keep is None else keep
-    if most or keep is not None:
-        unpinned = [cp for cp in timeline.checkpoints if not cp.pinned]
-        doomed |= {cp.id for cp in unpinned[most:] if cp.id not in safe}
+        doomed |= {cp.id for cp in ours if cp.time < oldest}
+    most = settings.whole("retention.maxSnapshots")
+    if most:
+        newest = set(list(dict.fromkeys(cp.snapshot for cp in ours if not cp.pinned))[:most])
+        doomed |= {cp.id for cp in ours if cp.snapshot not in newest}
     per_session = settings.whole("retention.maxPerSession")
-    if per_session and keep is None:
+    if per_session:
         counts: dict[tuple[str, str], int] = {}
-        for cp in timeline.checkpoints:
+        for cp in ours:
             key = (cp.anchor.agent, cp.anchor.session)
             counts[key] = counts.get(key, 0) + 1
-            if cp.anchor.session and counts[key] > per_session and cp.id not in safe:
+            if cp.anchor.session and counts[key] > per_session:
                 doomed.add(cp.id)
-    return doomed
+    return doomed - safe
 
 
 def protected(timeline: Timeline, settings: Settings) -> set[str]:
     """The checkpoints that no retention may drop."""
     safe = {cp.id for cp in timeline.checkpoints if cp.pinned}
     if settings.flag("retention.pinLabeledEntries"):
-        safe |= {cp.id for cp in timeline.checkpoints if cp.label and cp.kind != "restore"}
+        safe |= timeline.named
     if timeline.seen:
         safe.add(timeline.seen[0].id)
     position = timeline.position
@@ -141,7 +168,7 @@ def _rewrite(engine: Engine, timeline: Timeline, doomed: set[str], now_ns: int) 
                if _stays(record, known, doomed, sessions)]
     last = timeline.records[-1]
     facts: dict[str, object] = {
-        "id": "c" + os.urandom(8).hex(),
+        "id": new_id(),
         "op": ops.PRUNE,
         "time": now_ns // 1_000_000,
         "dropped": len(doomed),

@@ -42,7 +42,7 @@ KEYS: dict[str, Key] = {
     "antiSpam.minIntervalSeconds": Key(int, 30, "how soon is too soon"),
     "significance.enabled": Key(bool, False, "leave out checkpoints before small edits"),
     "significance.minChangeSize": Key(int, 50, "smallest edit, in characters, that counts"),
-    "retention.maxSnapshots": Key(int, 0, "keep at most this many checkpoints (0: all)"),
+    "retention.maxSnapshots": Key(int, 0, "keep at most this many different states (0: all)"),
     "retention.maxAgeDays": Key(int, 0, "keep checkpoints for this many days (0: for ever)"),
     "retention.maxBytes": Key(int, 0, "keep the store below this size (0: no limit)"),
     "retention.maxPerSession": Key(int, 0, "keep at most this many of one session (0: all)"),
@@ -102,6 +102,30 @@ class Settings:
     def as_json(self) -> dict[str, object]:
         return {key: {"value": value, "source": source}
                 for key, (value, source) in self._values.items()}
+
+
+AGENTS_OWN = ("silentCheckpoints", "retention.maxSnapshots", "retention.maxAgeDays",
+              "retention.maxPerSession", "retention.pinLabeledEntries", "retention.scanMode",
+              "retention.startupBudgetMs")
+
+
+def with_agents(base: Settings, own: object, source: str) -> tuple[Settings, list[str]]:
+    """The settings in force inside an agent that has some of ours in its own (`rewind`), and what
+    is wrong with these: a wrong value is left out, because the agent's file is not ours to refuse.
+    """
+    values = {key: (base.get(key), base.source(key)) for key in KEYS}
+    problems = []
+    for key in AGENTS_OWN:
+        section: object = own
+        for word in key.split("."):
+            section = section.get(word) if isinstance(section, dict) else None
+        if section is None:
+            continue
+        try:
+            values[key] = (_checked(key, section, f"{source}: rewind"), source)
+        except RewindError as error:
+            problems.append(error.message)
+    return Settings(values), problems
 
 
 def load(store: Store | None) -> Settings:

@@ -34,13 +34,13 @@ class Event:
         "agent_type",
         "calls",
         "cwd",
-        "is_subagent",
         "message_id",
         "name",
         "prompt",
         "prompt_id",
         "session",
         "source",
+        "subagent",
         "transcript",
     )
 
@@ -54,7 +54,7 @@ class Event:
         self.message_id = _id(data.get("message_id"))
         self.prompt = _text(data.get("prompt"))
         self.source = _text(data.get("source")) or _text(data.get("reason"))
-        self.is_subagent = bool(_id(data.get("agent_id")))
+        self.subagent = _id(data.get("agent_id"))  # '' for the session's own agent
         self.agent_type = _text(data.get("agent_type"))[:40]
         self.calls = _calls(data)
 

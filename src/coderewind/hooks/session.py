@@ -32,6 +32,7 @@ class SessionState:
         "prompt",
         "prompt_id",
         "said",
+        "subagents",
         "tools",
         "turn_record",
         "turn_snapshot",
@@ -45,6 +46,7 @@ class SessionState:
         self.turn_snapshot = ""  # the files when the turn began
         self.turn_record = ""  # the newest checkpoint of this turn that holds a change
         self.open: dict[str, str] = {}  # calls that have begun and not ended: id -> words
+        self.subagents: dict[str, str] = {}  # which of them are a subagent's: id -> subagent
         self.batch: list[str] = []  # calls that overlapped another one
         self.background: list[str] = []  # commands that go on by themselves
         self.parent = ""  # the session that this one goes on from
@@ -58,8 +60,14 @@ class SessionState:
         self.turn_snapshot = snapshot
         self.turn_record = ""
         self.tools = []
-        self.open = {}
-        self.batch = []
+        self.forget_calls()
+
+    def forget_calls(self, *, also_subagents: bool = False) -> None:
+        """No call is under way any more; those of subagents outlive the turn that began them."""
+        kept = {} if also_subagents else self.subagents
+        self.subagents = {key: agent for key, agent in kept.items() if key in self.open}
+        self.open = {key: self.open[key] for key in self.subagents}
+        self.batch = [key for key in self.batch if key in self.subagents]
 
     def note_tool(self, words: str) -> None:
         if len(self.tools) < _TOOLS_KEPT:
@@ -127,6 +135,8 @@ def _fill(state: SessionState, data: dict[str, object]) -> None:
             continue
         if isinstance(value, list) and not all(isinstance(item, str) for item in value):
             continue
-        if name == "open" and not all(isinstance(v, str) for v in data["open"].values()):  # type: ignore[attr-defined]
+        if name in ("open", "subagents") and isinstance(value, dict) and not all(
+            isinstance(item, str) for item in value.values()
+        ):
             continue
         setattr(state, name, value)

@@ -66,13 +66,13 @@ class Turn:
     def _notice_new_turn(self) -> None:
         """A `!` command of the user's begins a turn that no event announces."""
         event, state = self.event, self.state
-        if event.name not in _INSIDE_A_TURN or event.is_subagent or not event.prompt_id:
+        if event.name not in _INSIDE_A_TURN or event.subagent or not event.prompt_id:
             return
         if not state.prompt_id or event.prompt_id == state.prompt_id:
             return
         prompt_id, prompt = self.adapter.last_prompt(event.transcript)
         before = self.last.text("state") if self.last else ""
-        state.open, state.background = {}, []
+        state.background = []
         if prompt_id != event.prompt_id:
             # Not on the disk yet. Where prompts are announced, only a `!` command is not.
             prompt = "!" if state.prompt else ""
@@ -84,7 +84,8 @@ class Turn:
 
     def session_started(self) -> None:
         state, source = self.state, self.event.source
-        state.open, state.batch, state.background = {}, [], []
+        state.forget_calls(also_subagents=True)
+        state.background = []
         goes_on = source in ("resume", "fork", "compact")
         state.parent = state.parent or (self._parent() if source != "startup" else "")
         entry = self.adapter.last_entry(self.event.transcript) if goes_on else ""
@@ -107,6 +108,7 @@ class Turn:
             return
         if self.changed:
             self._settle(at.AT_PROMPT, prompt_id=prompt_id, prompt=event.prompt[:PROMPT_KEPT])
+        state.forget_calls(also_subagents=True)
         state.begin_turn(event.prompt, prompt_id, self.snapshot)
         self._append("prompt", "", at.AT_PROMPT)
 
@@ -114,8 +116,7 @@ class Turn:
         state, call = self.state, self.event.call
         self._find_prompt()
         if self.changed:
-            flags = [PARALLEL] if state.open else []
-            self._settle(at.AT_TURN, flags=flags)
+            self._settle(at.AT_TURN, flags=self._flags())
         if call is None:
             return
         words = call_words(call)
@@ -127,6 +128,8 @@ class Turn:
         if state.open:
             state.batch += [key, *(other for other in state.open if other not in state.batch)]
         state.open[key] = words
+        if self.event.subagent:
+            state.subagents[key] = self.event.subagent
 
     def tool_ended(self) -> None:
         state, call = self.state, self.event.call
@@ -149,12 +152,13 @@ class Turn:
     def batch_ended(self) -> None:
         """The one moment of a batch when no call of it is half done."""
         state, calls = self.state, self.event.calls
-        overlapped = [self._close(call.id or call_words(call)) for call in calls]
-        state.batch = []
+        keys = [call.id or call_words(call) for call in calls]
+        overlapped = [self._close(key) for key in keys]
+        state.batch = [key for key in state.batch if key not in keys]
         label = ", ".join(dict.fromkeys(call_words(call) for call in calls))[:300]
         if self.changed:
-            state.turn_record = self._append("batch", label, at.AT_TURN).id
-        elif any(overlapped) and self._stands_at(state.turn_record):
+            state.turn_record = self._append("batch", label, at.AT_TURN, flags=self._flags()).id
+        elif any(overlapped) and not state.open and self._stands_at(state.turn_record):
             self._become("batch", label, at.AT_TURN)
 
     def turn_ended(self) -> None:
@@ -169,13 +173,15 @@ class Turn:
         else:
             self._append("after", label, at.AT_END)
         state.turn_record = ""
-        state.open, state.batch = {}, []
+        state.forget_calls()
 
     def subagent_ended(self) -> None:
+        state, event = self.state, self.event
+        for key in [key for key, agent in state.subagents.items() if agent == event.subagent]:
+            self._close(key)
         if self.changed:
-            kind = self.event.agent_type
-            label = f"subagent {kind}" if kind else "subagent"
-            self.state.turn_record = self._append("stop", label, at.AT_TURN).id
+            label = f"subagent {event.agent_type}".rstrip()
+            state.turn_record = self._append("stop", label, at.AT_TURN, flags=self._flags()).id
 
     def session_ended(self) -> None:
         if self.changed:
@@ -286,10 +292,15 @@ class Turn:
 
     # ---- what else has to be known
 
+    def _flags(self) -> list[str]:
+        """The marks of a point that is taken while some call is under way."""
+        return [PARALLEL] if self.state.open else []
+
     def _close(self, key: str) -> bool:
         """A call is over; whether another one ran at the same time."""
         state = self.state
         state.open.pop(key, None)
+        state.subagents.pop(key, None)
         overlapped = key in state.batch or bool(state.open)
         if overlapped:
             state.batch += [other for other in (key, *state.open) if other not in state.batch]

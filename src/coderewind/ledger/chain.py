@@ -265,6 +265,11 @@ class Ledger:
         return out.strip().decode()
 
 
+def new_id() -> str:
+    """The id of a record to be."""
+    return "c" + os.urandom(8).hex()
+
+
 def ledgers(store: Store) -> list[str]:
     """The names of all worktrees that have a ledger in this store."""
     try:

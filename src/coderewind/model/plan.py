@@ -64,7 +64,9 @@ class Kept:
 class Plan:
     """The difference between the worktree now and a target snapshot, as steps."""
 
-    __slots__ = ("blocked", "extra", "kept", "paths", "rescue", "steps", "target", "warnings")
+    __slots__ = (
+        "blocked", "extra", "kept", "paths", "rescue", "steps", "stood", "target", "warnings"
+    )
 
     def __init__(self, target: str, rescue: str, paths: tuple[bytes, ...] = ()) -> None:
         self.target = target  # snapshot ids
@@ -76,6 +78,8 @@ class Plan:
         self.warnings: list[str] = []
         # Left-out paths that stand in the way: to be captured into the rescue first.
         self.extra: tuple[bytes, ...] = ()
+        # Left-out folders that the target holds too: they stay, and this was their mode.
+        self.stood: dict[bytes, int] = {}
 
     @property
     def is_empty(self) -> bool:

@@ -7,6 +7,8 @@ come with a hostile repository.
 
 from __future__ import annotations
 
+from coderewind.model.paths import is_safe, to_bytes
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -147,6 +149,7 @@ class Checkpoint:
         "reused",
         "snapshot",
         "staged",
+        "stood",
         "time",
         "worktree",
     )
@@ -165,6 +168,7 @@ class Checkpoint:
     parent: str
     snapshot: str
     staged: str
+    stood: dict[bytes, int]  # left-out folders that a move found in its place, with their modes
 
     def __init__(self, record: Record, worktree: str = "main") -> None:
         self.id = record.id
@@ -225,7 +229,17 @@ _LATER: dict[str, Callable[[Record], object]] = {
     "parent": lambda record: record.text("parent"),
     "snapshot": lambda record: record.oid("snapshot"),
     "staged": lambda record: record.oid("staged"),
+    "stood": lambda record: _stood(record),
 }
+
+
+def _stood(record: Record) -> dict[bytes, int]:
+    found = {}
+    for text, perm in record.section("stood").items():
+        path = to_bytes(text)
+        if is_safe(path) and isinstance(perm, int) and 0 <= perm <= 0o7777:
+            found[path] = perm
+    return found
 
 
 def is_oid(text: str) -> bool:

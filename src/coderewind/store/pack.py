@@ -256,23 +256,33 @@ def _header(kind: int, size: int) -> bytes:
     return bytes(out)
 
 
-def write_durably(path: bytes, data: bytes) -> None:
-    """Write a private file beside its place, fsync it, rename it into place."""
-    temp = path + b".tmp" + os.urandom(4).hex().encode()
-    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+def write_durably(path: bytes, data: bytes, mode: int = 0o600) -> None:
+    """Write a file beside its place, private until it is whole, fsync it, rename it into place."""
+    temp = write_aside(path, data, mode)
     try:
-        try:
-            os.fchmod(fd, 0o600)
-            view = memoryview(data)
-            while view:
-                view = view[os.write(fd, view) :]
-            os.fsync(fd)
-        finally:
-            os.close(fd)
         os.replace(temp, path)
     except BaseException:
         _unlink(temp)
         raise
+
+
+def write_aside(path: bytes, data: bytes, mode: int = 0o600) -> bytes:
+    """Write and fsync a temporary file beside a path; where it is."""
+    temp = path + b".tmp" + os.urandom(4).hex().encode()
+    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(fd, view) :]
+            os.fchmod(fd, mode)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+    except BaseException:
+        _unlink(temp)
+        raise
+    return temp
 
 
 def _unlink(path: bytes) -> None:

@@ -135,8 +135,8 @@ class Scan:
             again = self._contexts_and_rules()
             queue = [path for path in changed if path not in self.drafts]
             self._list_all(queue)
-            self._ask_again(again | self._rule_files_changed())
             self._watch()
+            self._ask_again(again | self._rule_files_changed())
             self._settle()
             self._find_young()
         finally:
@@ -381,7 +381,18 @@ class Scan:
                 self.state.watched[path]
             ):
                 found.add(path.rpartition(b"/")[0])
+        for path, read_ns in self.state.young.items():
+            folder, _, name = path.rpartition(b"/")
+            if name == b".gitignore" and self._may_differ(path, read_ns):
+                found.add(folder)
         return found
+
+    def _may_differ(self, path: bytes, read_ns: int) -> bool:
+        """Whether a file may have changed since it was read although its times did not."""
+        try:
+            return is_racy(os.lstat(self.root + b"/" + path), read_ns)
+        except OSError:
+            return True
 
     def _ask_again(self, tops: set[bytes]) -> None:
         """Put the left-out names below these folders, and of changed indexes, to the question."""

@@ -44,7 +44,7 @@ class Writer:
     def __init__(self, root: bytes, objects: Objects, stage: bytes) -> None:
         self._root = root
         self._objects = objects
-        self._stage = stage
+        self.stage_path = stage
         self._root_fd = os.open(root, os.O_RDONLY | _FOLDER)
         self._parent_path: bytes | None = None
         self._parent_fd = -1
@@ -56,7 +56,7 @@ class Writer:
         if self._root_fd >= 0:
             os.close(self._root_fd)
             self._root_fd = -1
-        remove_stage(self._stage)
+        remove_stage(self.stage_path)
 
     def stage(self, plan: Plan) -> None:
         """Write every content to be restored into the stage, verified against its id.
@@ -64,7 +64,7 @@ class Writer:
         Raises:
             DamagedObject: the store cannot give a content back. Nothing was touched.
         """
-        os.mkdir(self._stage, 0o700)
+        os.mkdir(self.stage_path, 0o700)
         for number, step in enumerate(plan.steps):
             if not is_safe(step.path):
                 raise RewindError(f"the snapshot holds an unsafe path: {to_text(step.path)!r}",
@@ -100,7 +100,7 @@ class Writer:
     # ---- staging
 
     def _stage_one(self, name: bytes, step: Step) -> bytes:
-        path = os.path.join(self._stage, name)
+        path = os.path.join(self.stage_path, name)
         if step.git_mode == 0o120000:
             os.symlink(self._objects.read(step.oid)[1], path)
             return path

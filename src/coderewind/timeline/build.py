@@ -100,6 +100,7 @@ class Timeline:
         self.position = Position()
         self._restores: dict[str, Record] = {}
         self._moves: dict[str, Move] = {}
+        self.named: set[str] = set()  # checkpoints that a user labelled
         self._taken_over: set[str] = set()  # another program's: the worktree was never seen there
         for record in records:
             self._replay(record, worktree)
@@ -147,6 +148,8 @@ class Timeline:
             if record.oid("snapshot") and not record.data.get(PRUNED):
                 self.by_id[record.id] = Checkpoint(record, worktree)
             if record.op == CHECKPOINT:
+                if record.text("kind") == "save" and record.text("label"):
+                    self.named.add(record.id)
                 before = self.position
                 self.position = Position(record.id, record.id, before.undone, before.move)
             else:
@@ -165,6 +168,7 @@ class Timeline:
             return
         if record.op == LABEL:
             target.label = record.text("label")
+            (self.named.add if target.label else self.named.discard)(target.id)
         elif record.op == PIN:
             target.pinned = True
         elif record.op == UNPIN:

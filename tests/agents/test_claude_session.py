@@ -1,0 +1,170 @@
+"""Whole sessions of the real Claude Code: what is under way at once, elsewhere, or killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .fake_model import call, script, text
+from .rooms import ClaudeRoom
+
+pytestmark = pytest.mark.agent
+
+
+def tree_at(room: ClaudeRoom, cp: dict[str, Any]) -> list[str]:
+    """The files that restoring a checkpoint leaves."""
+    room.json("restore", str(cp["number"]), "--yes", "--code-only")
+    return sorted(room.tree())
+
+
+def test_calls_of_one_answer_are_points_of_their_own(claude: ClaudeRoom) -> None:
+    claude.run("P1 " + script([claude.write("a.txt", "a\n"), claude.write("b.txt", "b\n"),
+                               claude.shell("rm old.txt; echo c > c.txt")], text("A1")))
+
+    assert tree_at(claude, claude.only("tool", "Write a.txt")) == ["a.txt", "old.txt"]
+    assert tree_at(claude, claude.only("tool", "Write b.txt")) == ["a.txt", "b.txt", "old.txt"]
+    assert tree_at(claude, claude.only("after")) == ["a.txt", "b.txt", "c.txt"]
+    assert tree_at(claude, claude.only("prompt")) == ["old.txt"]
+
+
+def test_subagents_at_work_at_once(claude: ClaudeRoom) -> None:
+    """What is captured while another one is at work is marked; nothing of either is missed."""
+    def task(name: str) -> dict[str, Any]:
+        steps = (claude.shell(f"sleep 0.5; echo {name} > {name}.txt; sleep 0.7"),
+                 claude.write(f"{name}2.txt", "x\n"), text("inner done"))
+        return call("Agent", description="x", prompt="do " + script(*steps),
+                    subagent_type="general-purpose")
+
+    claude.run("P1 " + script([task("a"), task("b")], text("A1")))
+
+    wanted = claude.tree()
+    assert sorted(wanted) == ["a.txt", "a2.txt", "b.txt", "b2.txt", "old.txt"]
+    points = [cp for cp in claude.checkpoints() if cp["files"] and cp["kind"] != "start"]
+    assert any("parallel" in cp["flags"] or cp["kind"] == "batch" for cp in points)
+    assert tree_at(claude, claude.only("prompt")) == ["old.txt"]
+    claude.rewind("restore", str(points[-1]["number"]), "--yes", "--code-only")
+    assert claude.tree() == wanted
+    assert {cp["prompt"][:2] for cp in points} <= {"P1", "ba"}
+
+
+def test_a_worktree_entered_in_the_session(claude: ClaudeRoom) -> None:
+    """Each worktree has its own points; both keep the conversation."""
+    first = claude.run("P1 " + script(claude.write("a.txt", "a\n"), text("A1")))
+    claude.run("P2 " + script({"tool": "EnterWorktree", "input": {"name": "w1"}},
+                              claude.shell("echo w > w.txt"), text("A2")), go_on=first)
+    linked = claude.folder / ".claude" / "worktrees" / "w1"
+    said = ["U:P1", "A:<Write>", "U:<result>", "A:A1"]
+
+    there = json.loads(claude.rewind("-C", str(linked), "list", "--json").stdout)["checkpoints"]
+    end = next(cp for cp in there if cp["kind"] == "after")
+    (linked / "w.txt").unlink()
+    done = claude.rewind("-C", str(linked), "restore", str(end["number"]), "--yes", "--json")
+    assert (linked / "w.txt").read_text() == "w\n"
+    session = json.loads(done.stdout)["resume"]["session"]
+    assert claude.resume_and_ask(session) == [
+        *said, "U:P2", "A:<EnterWorktree>", "U:<result>", "A:<Bash>", "U:<result>", "A:A2",
+        "U:PROBE"]
+
+    resume = claude.json("restore", str(claude.only("after", "P1")["number"]), "--yes")["resume"]
+    assert "a.txt" in claude.tree()
+    assert claude.resume_and_ask(resume["session"]) == [*said, "U:PROBE"]
+
+
+def test_auto_mode_among_the_hooks_of_others(claude: ClaudeRoom, tmp_path: Path) -> None:
+    log = tmp_path / "others.log"
+    path = claude.home / ".claude" / "settings.json"
+    claude.rewind("config", "--unregister-hooks", "--agents", "claude")
+    other = [{"matcher": "Bash|Write", "hooks": [
+        {"type": "command", "command": f"cat >> {log}; echo >> {log}"}]}]
+    before = json.dumps({"hooks": {"PreToolUse": other, "PostToolUse": other, "Stop": [
+        {"hooks": [{"type": "command", "command": "exit 1", "timeout": 5}]}]}, "cleanupPeriodDays":
+        99})
+    path.write_text(before)
+    claude.connect()
+    claude.allow = ("--permission-mode", "auto")
+    claude.run("P1 " + script(claude.write("a.txt", "a\n"), claude.shell("echo b > b.txt"),
+                              text("A1")))
+
+    heard = [json.loads(line) for line in log.read_text().splitlines() if line]
+    assert [row["hook_event_name"] for row in heard] == ["PreToolUse", "PostToolUse"] * 2
+    assert {row["permission_mode"] for row in heard} == {"auto"}
+    assert claude.kinds() == ["start", "prompt", "tool", "after"]
+    assert tree_at(claude, claude.only("tool")) == ["a.txt", "old.txt"]
+    assert tree_at(claude, claude.only("after")) == ["a.txt", "b.txt", "old.txt"]
+    claude.rewind("config", "--unregister-hooks", "--agents", "claude")
+    assert path.read_text() == before
+
+
+def test_hooks_that_are_killed_cost_points_and_nothing_else(claude: ClaudeRoom) -> None:
+    """Every hook is killed at some moment of its life; the agent goes on, and so do we."""
+    stop = threading.Event()
+    killed: list[bytes] = []
+
+    def kill() -> None:
+        while not stop.wait(0.003):
+            for number in filter(str.isdigit, os.listdir("/proc")):
+                try:
+                    words = Path(f"/proc/{number}/cmdline").read_bytes()
+                    if b"\0hook\0--agent" not in words or str(claude.home).encode() not in Path(
+                        f"/proc/{number}/environ"
+                    ).read_bytes():
+                        continue
+                    stop.wait(random.random() * 0.06)
+                    os.kill(int(number), signal.SIGKILL)
+                    killed.append(words.split(b"\0")[-2])
+                except OSError:
+                    continue
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        steps = [claude.shell(f"echo {n} > k{n}.txt") for n in range(6)]
+        session = claude.run("P1 " + script(*steps, text("A1")))
+    finally:
+        stop.set()
+        killer.join()
+    assert len(killed) >= 6
+    between = claude.tree()
+    assert len(between) == 7, "every tool did its work"
+    claude.run("P2 " + script(claude.write("z.txt", "z\n"), text("A2")), go_on=session)
+
+    resume = claude.json("restore", str(claude.only("prompt", "P2")["number"]), "--yes")["resume"]
+    assert claude.tree() == between
+    assert claude.resume_and_ask(resume["session"]) == [
+        "U:P1", *["A:<Bash>", "U:<result>"] * 6, "A:A1", "U:PROBE"]
+    assert "all is well" in claude.rewind("doctor").stdout
+
+
+def test_two_sessions_in_one_folder(claude: ClaudeRoom) -> None:
+    def talk(name: str) -> None:
+        session = ""
+        for turn in (1, 2):
+            session = claude.run(f"{name}{turn} " + script(
+                claude.write(f"{name}{turn}.txt", "x\n"), claude.shell(f"echo {name} >> both.txt"),
+                text(f"{name}{turn} done")), go_on=session)
+
+    threads = [threading.Thread(target=talk, args=(name,)) for name in ("A", "B")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    points = claude.checkpoints()
+    assert [cp["number"] for cp in points] == list(range(1, len(points) + 1))
+    assert sorted(cp["prompt"][:2] for cp in points if cp["kind"] == "prompt") == [
+        "A1", "A2", "B1", "B2"]
+    assert tree_at(claude, points[-1]) == ["A1.txt", "A2.txt", "B1.txt", "B2.txt", "both.txt",
+                                           "old.txt"]
+    for name in ("A", "B"):
+        cp = claude.only("prompt", f"{name}2 ")
+        resume = claude.json("restore", str(cp["number"]), "--yes", "--context-only")["resume"]
+        assert claude.resume_and_ask(resume["session"]) == [
+            f"U:{name}1", "A:<Write>", "U:<result>", "A:<Bash>", "U:<result>", f"A:{name}1 done",
+            "U:PROBE"]

@@ -1,0 +1,1 @@
+"""What must hold whatever a user does: a machine of edits, captures and moves."""

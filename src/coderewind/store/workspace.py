@@ -10,9 +10,12 @@ import os
 from stat import S_ISREG
 
 from coderewind.errors import RewindError
+from coderewind.model.paths import is_safe
+from coderewind.model.records import is_oid
 from coderewind.store.git import Git
 
 MAIN = "main"
+_SYMBOLIC_DEPTH = 5  # as deep as git follows refs that name refs
 
 
 class Workspace:
@@ -125,17 +128,16 @@ def head_of(workspace: Workspace) -> tuple[str, str]:
     if git_dir is None or common_dir is None:
         return "", ""
     head = _first_line(os.path.join(git_dir, b"HEAD"))
-    if not head.startswith(b"ref: "):
-        return head.decode("ascii", "replace"), ""
-    ref = head[5:].strip()
-    if ref == b"refs/heads/.invalid":
+    if head == b"ref: refs/heads/.invalid":
         return _ask_git_for_head(git_dir)
-    branch = os.fsdecode(ref.removeprefix(b"refs/heads/"))
-    for base in (git_dir, common_dir):
-        value = _first_line(os.path.join(base, ref))
-        if value:
-            return value.decode("ascii", "replace"), branch
-    return _packed(os.path.join(common_dir, b"packed-refs"), ref), branch
+    branch = os.fsdecode(_symbolic(head).removeprefix(b"refs/heads/"))
+    for _ in range(_SYMBOLIC_DEPTH):
+        ref = _symbolic(head)
+        if not ref:
+            break
+        head = _value(ref, git_dir, common_dir)
+    commit = head.decode("ascii", "replace")
+    return commit if is_oid(commit) else "", branch
 
 
 def _ask_git_for_head(git_dir: bytes) -> tuple[str, str]:
@@ -147,11 +149,23 @@ def _ask_git_for_head(git_dir: bytes) -> tuple[str, str]:
     return commit, branch
 
 
-def _packed(path: bytes, ref: bytes) -> str:
-    for line in read_file(path).split(b"\n"):
+def _symbolic(value: bytes) -> bytes:
+    """The ref that a ref's value names, b"" when it names none or a file that is no ref."""
+    ref = value.removeprefix(b"ref:").strip()
+    is_one = value.startswith(b"ref:") and ref.startswith(b"refs/") and is_safe(ref)
+    return ref if is_one else b""
+
+
+def _value(ref: bytes, git_dir: bytes, common_dir: bytes) -> bytes:
+    """What a ref holds, b"" when it does not exist."""
+    for base in (git_dir, common_dir):
+        value = _first_line(os.path.join(base, ref))
+        if value:
+            return value.strip()
+    for line in read_file(os.path.join(common_dir, b"packed-refs")).split(b"\n"):
         if line.endswith(b" " + ref):
-            return line.split(b" ")[0].decode("ascii", "replace")
-    return ""
+            return line.split(b" ")[0]
+    return b""
 
 
 def _follow(dot_git: bytes) -> bytes | None:

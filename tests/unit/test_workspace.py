@@ -56,7 +56,7 @@ def test_a_linked_worktree_has_a_name_of_its_own_and_the_key_of_its_repository(
     tmp_path: Path,
 ) -> None:
     main = _git_dir(tmp_path / "main/.git")
-    linked = main / "worktrees/on the side"
+    linked = main / "worktrees/on-the-side"
     linked.mkdir(parents=True)
     (linked / "HEAD").write_text("ref: refs/heads/side\n")
     (linked / "commondir").write_text("../..\n")

@@ -28,6 +28,7 @@ _IN_THE_WAY = {
     why.UNREADABLE: "what stands there cannot be read, so it cannot be rescued",
     why.TOO_LONG: "its path is too long",
     why.OWN_STORE: "Rewind's own store is there",
+    why.GIT_STATE: "a repository's git directory is there",
 }
 
 
@@ -57,6 +58,8 @@ class Planner:
         self._target = SnapshotView(store.objects, target)
         self._left_out = {item.path: item.reason for item in left_out}
         self._target_left_out = {item.path: item.reason for item in target_left_out}
+        self._git_state = tuple(path for path, reason in self._left_out.items()
+                                if reason == why.GIT_STATE)
         self._paths = paths
         self._rescued = rescued
         self._made_by_move = _view_if_there(store, made)
@@ -67,6 +70,11 @@ class Planner:
         self._kept_paths: set[bytes] = set()
         self._made: set[bytes] = set()
         self._removed: set[bytes] = set()
+
+    def _concerns(self, path: bytes) -> bool:
+        """Whether a path is to be restored: a git directory was never ours to touch."""
+        return within(path, self._paths) and not (
+            self._git_state and within(path, self._git_state))
 
     def knows(self, path: bytes) -> bool:
         """Whether a path means anything, now or then."""
@@ -83,7 +91,7 @@ class Planner:
         differences = [
             difference
             for difference in compare(self._store.objects, self._now.tree, self._target.tree)
-            if within(difference.path, self._paths)
+            if self._concerns(difference.path)
         ]
         gone = [difference for difference in differences if not difference.new_mode]
         self._deletions(gone)
@@ -103,7 +111,7 @@ class Planner:
 
     def _deletions(self, gone: list[Difference]) -> None:
         empty = [folder for folder in self._now.manifest.folders
-                 if within(folder, self._paths) and not self._target.is_folder(folder)]
+                 if self._concerns(folder) and not self._target.is_folder(folder)]
         hidden = self._hidden_then([difference.path for difference in gone], empty)
         for difference in gone:
             path = difference.path
@@ -117,7 +125,7 @@ class Planner:
                 self.plan.steps.append(step)
         folders = {up for step in self.plan.steps for up in parents(step.path) if up}
         for folder in sorted(folders.union(empty), reverse=True):
-            if within(folder, self._paths) and not self._target.is_folder(folder):
+            if self._concerns(folder) and not self._target.is_folder(folder):
                 reason = self._reason_to_keep_folder(folder, hidden)
                 if reason:
                     self.plan.kept.append(Kept(folder, reason))
@@ -134,7 +142,7 @@ class Planner:
         for folder in sorted(self._made_by_move.manifest.folders, reverse=True):
             if folder in self._stood or self._target.is_folder(folder):
                 continue
-            if within(folder, self._paths) and self._stands(folder) and self._becomes_empty(folder):
+            if self._concerns(folder) and self._stands(folder) and self._becomes_empty(folder):
                 self.plan.steps.append(Step(model.RMDIR, folder))
                 self._removed.add(folder)
 
@@ -307,18 +315,18 @@ class Planner:
             return set()
         there = self._made_by_move.manifest.fifos.keys() & self._now.manifest.fifos.keys()
         gone = there - self._target.manifest.fifos.keys()
-        return {path for path in gone if within(path, self._paths)}
+        return {path for path in gone if self._concerns(path)}
 
     def _empty_folders(self) -> None:
         for folder in sorted(self._target.manifest.folders):
-            if within(folder, self._paths) and not self._now.is_folder(folder):
+            if self._concerns(folder) and not self._now.is_folder(folder):
                 if folder not in self._made:
                     self._make_folder(folder)
                 self._need_parents(folder)
 
     def _fifos(self) -> None:
         for path, perm in self._target.manifest.fifos.items():
-            if path in self._now.manifest.fifos or not within(path, self._paths):
+            if path in self._now.manifest.fifos or not self._concerns(path):
                 continue
             if path in self._kept_paths or path in self._left_out:
                 continue
@@ -336,7 +344,7 @@ class Planner:
         else:
             candidates = {path for path, _, _ in self._target.walk()} | target.folders
         for path in sorted(candidates):
-            if path in changed or path in self._made or not within(path, self._paths):
+            if path in changed or path in self._made or not self._concerns(path):
                 continue
             found = self._target.lookup(path)
             mode = found[0] if found else 0o40000 if path in target.folders else 0
@@ -348,7 +356,7 @@ class Planner:
             if perm != now.perm(path, mode):
                 self._change_mode(path, mode, perm, found[1] if found else b"")
         for path, perm in sorted(self._stood.items()):
-            if within(path, self._paths) and self._stands_as_kept(path, perm):
+            if self._concerns(path) and self._stands_as_kept(path, perm):
                 self._change_mode(path, 0o40000, perm, b"")
 
     def _change_mode(self, path: bytes, mode: int, perm: int, oid: bytes) -> None:

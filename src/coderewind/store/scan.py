@@ -119,6 +119,7 @@ class Scan:
         self._asked: set[bytes] = set()  # folders whose ignored names were asked about again
         self._width = 20
         self.contexts: dict[bytes, Context] = {b"": Context(b"", workspace, scratch + b"/root")}
+        self._git_state = self._named_by(workspace)
 
     # ---- the whole scan
 
@@ -138,6 +139,7 @@ class Scan:
             self._watch()
             self._ask_again(again | self._rule_files_changed())
             self._settle()
+            self._leave_git_state()
             self._find_young()
         finally:
             for context in self.contexts.values():
@@ -235,13 +237,25 @@ class Scan:
             raise RewindError(
                 f"{to_text(self.root)} cannot be read", hint="nothing was saved; check its mode"
             )
+        self._leave_out(path, why.UNREADABLE)
+
+    def _leave_git_state(self) -> None:
+        """A folder may have been taken in before the `.git` was met that names it."""
+        for path in sorted(self._git_state):
+            if path in self.drafts or (path in self.state.folders and path not in self.gone):
+                for draft in [p for p in self.drafts if p == path or p.startswith(path + b"/")]:
+                    del self.drafts[draft]
+                self._leave_out(path, why.GIT_STATE)
+
+    def _leave_out(self, path: bytes, reason: str) -> None:
+        """Take a folder out of what is captured."""
         self.gone.add(path)
         folder, _, name = path.rpartition(b"/")
         if folder not in self.drafts:
             self._list_all([folder])
         if folder in self.drafts:
             self.drafts[folder].subs.discard(name)
-            self.drafts[folder].others[name] = (S_IFDIR, why.UNREADABLE)
+            self.drafts[folder].others[name] = (S_IFDIR, reason)
 
     def _list(self, path: bytes) -> Draft | None:
         """What is in a folder now; names not known before are left for `_settle` to decide."""
@@ -325,7 +339,15 @@ class Scan:
         workspace = Workspace(self.root + b"/" + path, found.git_dir, found.common_dir, found.name)
         scratch = b"%s/%s" % (self._scratch, path.hex().encode()[-80:])
         self.contexts[path] = Context(path, workspace, scratch)
+        self._git_state |= self._named_by(workspace)
         return True
+
+    def _named_by(self, workspace: Workspace) -> set[bytes]:
+        """Git directories that lie among the files, because a `.git` only names them."""
+        start = self.root.rstrip(b"/") + b"/"
+        places = (workspace.git_dir, workspace.common_dir)
+        inside = {place[len(start) :] for place in places if place and place.startswith(start)}
+        return {path for path in inside if b".git" not in path.split(b"/")}
 
     def _add_file(
         self, draft: Draft, name: bytes, now: os.stat_result, known: _Known | None
@@ -521,6 +543,9 @@ class Scan:
             st = os.lstat(self.root + b"/" + path)
             if (st.st_dev, st.st_ino) in self._own:
                 draft.others[name] = (mode, why.OWN_STORE)
+                return None
+            if path in self._git_state:
+                draft.others[name] = (mode, why.GIT_STATE)
                 return None
             filtered = self.filters.folder(name, in_repository=context.is_repository)
             if filtered and not wanted and not context.tracked.holds(inside):

@@ -15,6 +15,7 @@ from coderewind.model.records import is_oid
 from coderewind.store.git import Git
 
 MAIN = "main"
+_LONGEST_NAME = 60
 _SYMBOLIC_DEPTH = 5  # as deep as git follows refs that name refs
 
 
@@ -62,12 +63,12 @@ def find_repository(root: bytes) -> Workspace | None:
     common_dir = os.path.realpath(os.path.join(git_dir, common)) if common else git_dir
     name = MAIN
     if common_dir != git_dir:
-        name = "linked-" + os.fsdecode(os.path.basename(git_dir))
+        name = _linked(os.path.basename(git_dir))
     else:
-        elsewhere = setting(os.path.join(git_dir, b"config"), "core.worktree")
+        elsewhere = _worktree_setting(git_dir)
         if elsewhere:
             root = os.path.realpath(os.path.join(git_dir, os.fsencode(elsewhere)))
-    return Workspace(root, git_dir, common_dir, _branch_safe(name))
+    return Workspace(root, git_dir, common_dir, name)
 
 
 def find(path: bytes, is_protected: object = None) -> Workspace:
@@ -120,6 +121,16 @@ def setting(config: bytes, key: str) -> str:
         "config", "--file", config, "--no-includes", "-z", "--get", key, ok=(0, 1, 128)
     )
     return os.fsdecode(out.rstrip(b"\0"))
+
+
+def _worktree_setting(git_dir: bytes) -> str:
+    """core.worktree, which `git sparse-checkout` moves to a file of its own."""
+    config = os.path.join(git_dir, b"config")
+    if setting(config, "extensions.worktreeconfig").lower() not in ("", "false"):
+        moved = setting(os.path.join(git_dir, b"config.worktree"), "core.worktree")
+        if moved:
+            return moved
+    return setting(config, "core.worktree")
 
 
 def head_of(workspace: Workspace) -> tuple[str, str]:
@@ -197,5 +208,12 @@ def _first_line(path: bytes) -> bytes:
     return read_file(path, 8192).split(b"\n")[0]
 
 
-def _branch_safe(name: str) -> str:
-    return "".join(c if c.isalnum() or c in "-_" else "-" for c in name)
+def _linked(name: bytes) -> str:
+    """The name of a linked worktree's ledger: readable, and never that of another one."""
+    text = os.fsdecode(name)
+    safe = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in text)
+    if safe != text or len(safe) > _LONGEST_NAME:
+        from hashlib import sha1
+
+        safe = f"{safe[:_LONGEST_NAME]}-{sha1(name, usedforsecurity=False).hexdigest()[:8]}"
+    return "linked-" + safe

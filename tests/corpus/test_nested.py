@@ -2,11 +2,13 @@
 
 import os
 import shutil
+import socket
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from .box import Box
+from .box import Box, coverage
 from .tree import git_picture
 
 FILE = ["-c", "protocol.file.allow=always"]
@@ -362,3 +364,52 @@ def test_a_folder_that_became_a_git_directory_is_not_restored_any_more(box: Box)
     assert box.git("fsck", cwd=box.path("work")) == b""
     box.rewind("undo-restore")
     assert box.read("a.txt") == b"changed"
+
+
+def _bind(path: str) -> None:
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+
+
+ODD: dict[str, Callable[[str], object]] = {
+    "file": lambda path: Path(path).write_text("just a file\n"),
+    "leads-nowhere": lambda path: Path(path).write_text("gitdir: /nowhere\n"),
+    "empty-folder": os.mkdir,
+    "folder": lambda path: os.makedirs(f"{path}/refs"),
+    "pipe": os.mkfifo,
+    "socket": _bind,
+    "link": lambda path: os.symlink("../a.txt", path),
+    "dangling": lambda path: os.symlink("nowhere", path),
+}
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_what_is_named_git_and_is_no_repository_stays(either: Box, kind: str) -> None:
+    checkpoint = either.save()
+    either.write("new/file", "x").write("new/deep/er", "y").write("a.txt", "changed")
+    ODD[kind](either.path("new/.git"))
+    after = either.picture()
+
+    answer = either.restore(checkpoint)
+
+    assert "new/.git" in {kept["path"] for kept in answer["plan"]["kept"]}
+    assert either.exists("new/.git")
+    assert not either.exists("new/file")
+    either.rewind("undo-restore")
+    either.assert_like(after)
+    assert coverage(either.rewind("save"))[b"new/.git"] == "git-directory"
+
+
+def test_a_repository_that_was_in_the_making_at_a_save(either: Box) -> None:
+    """As a save meets it while `git clone` is at work: the folder does not change any more."""
+    checkpoint = either.save()
+    either.mkdir("new/.git/objects").mkdir("new/.git/refs").write("new/file", "x")
+    either.save()
+    either.write("new/.git/HEAD", "ref: refs/heads/main\n")
+    after = either.picture()
+
+    answer = either.rewind("save")
+    either.restore(checkpoint)
+
+    assert coverage(answer) == {}
+    either.assert_like(after, "a repository that appeared later")

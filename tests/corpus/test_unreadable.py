@@ -143,6 +143,39 @@ def test_a_private_folder_of_ones_own_is_restored(weak: Box) -> None:
     weak.assert_like(before)
 
 
+def test_a_read_only_project_is_restored_and_stays_read_only(weak: Box) -> None:
+    before = weak.picture()
+    checkpoint = weak.save()
+    weak.write("a.txt", "changed").remove("sub").write("new", "x")
+    _own(weak)
+    os.chmod(weak.project, 0o555)
+    after = weak.picture()
+
+    weak.restore(checkpoint)
+    weak.assert_like(before)
+    weak.rewind("undo-restore")
+    weak.assert_like(after)
+
+    assert os.stat(weak.project).st_mode & 0o777 == 0o555
+
+
+@pytest.mark.parametrize("umask", ["0777", "0277", "0177", "0477"])
+def test_a_umask_that_denies_even_the_owner(weak: Box, umask: str) -> None:
+    weak.write(".gitignore", "ignored\n").write("ignored", "precious").mkdir("empty")
+    _own(weak)
+    weak.prefix = ["sh", "-c", f'umask {umask}; exec "$@"', "sh", *weak.prefix]
+    before = weak.picture()
+    checkpoint = weak.save()
+    weak.remove("sub").remove("empty").write("new/x", "x").write(".gitignore", "")
+    _own(weak)
+
+    weak.restore(checkpoint)
+    weak.assert_like(before)
+    weak.rewind("undo-restore")
+    weak.rewind("gc")
+    weak.rewind("doctor")
+
+
 def test_a_restore_that_may_not_write_is_never_exit_0(weak: Box) -> None:
     """A folder of another user stands where files must be written."""
     if os.getuid():

@@ -272,11 +272,11 @@ class Scan:
         except _GONE:
             return None
         draft = Draft(path, self._folder_sig(st), st.st_mode & 0o7777)
-        nested = False
+        dot_git = 0
         for entry in entries:
             name = entry.name
             if name == b".git":
-                nested = path != b""
+                dot_git = S_IFDIR if entry.is_dir(follow_symlinks=False) else S_IFREG
                 continue
             if entry.is_dir(follow_symlinks=False):
                 mode = S_IFDIR
@@ -308,7 +308,9 @@ class Scan:
                 draft.others[name] = before
             else:
                 draft.others[name] = (mode, _UNDECIDED)
-        self._note_context(path, nested=nested)
+        self._note_context(path, nested=dot_git != 0 and path != b"")
+        if dot_git and not (path in self.contexts and self.contexts[path].is_repository):
+            draft.others[b".git"] = (dot_git, why.GIT_STATE)  # of no repository, or not yet
         return draft
 
     def _wanted(self, path: bytes) -> bool:
@@ -444,8 +446,11 @@ class Scan:
         """Left-out files whose own change may bring them in: too large, unreadable."""
         folders = set()
         for path, before in self.state.watched.items():
-            if self._watch_signature(path) != before:
-                folders.add(path.rpartition(b"/")[0])
+            folder, _, name = path.rpartition(b"/")
+            if self._watch_signature(path) != before or (
+                name == b".git" and find_repository(os.path.join(self.root, folder))
+            ):
+                folders.add(folder)
         for path in self._extra:
             folders.add(next((up for up in parents(path) if up in self.state.folders), b""))
         for path in folders:

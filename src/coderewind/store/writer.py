@@ -52,6 +52,10 @@ class Writer:
         self._opened_up: dict[bytes, int] = {}  # read-only folders made writable: path -> mode
 
     def close(self) -> None:
+        try:
+            self._close_up()
+        except OSError:
+            pass  # it failed before, and that was said
         self._leave_parent()
         if self._root_fd >= 0:
             os.close(self._root_fd)
@@ -252,7 +256,13 @@ class Writer:
             raise
 
     def _chmod(self, parent: int, name: bytes, perm: int) -> None:
-        """Change a mode without following a link: chmod has no such flag on Linux."""
+        """Change a mode without following a link: chmod has no such flag on Linux.
+
+        Without a name it is the mode of the root.
+        """
+        if not name:
+            os.fchmod(parent, perm)
+            return
         fd = os.open(name, _PATH_ONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
         try:
             if not S_ISLNK(os.fstat(fd).st_mode):
@@ -264,20 +274,21 @@ class Writer:
 
     def _open_up(self, folder: bytes) -> None:
         """Make a read-only folder writable until the end; its mode is put back by `_close_up`."""
-        if not folder or folder in self._opened_up:
+        if folder in self._opened_up:
             raise RewindError(f"{to_text(folder) or 'the folder'} may not be written to",
                               hint="check its owner and mode")
         self._leave_parent()
         parent, name = self._enter(folder)
-        st = os.lstat(name, dir_fd=parent)
+        st = os.lstat(name, dir_fd=parent) if folder else os.fstat(parent)
         self._opened_up[folder] = st.st_mode & 0o7777
         self._chmod(parent, name, st.st_mode & 0o7777 | 0o700)
 
     def _close_up(self) -> None:
+        """Give the folders that were made writable, and new ones, the modes they are to have."""
         for folder in sorted(self._opened_up, reverse=True):
             try:
                 parent, name = self._enter(folder)
-                self._chmod(parent, name, self._opened_up[folder])
+                self._chmod(parent, name, self._opened_up.pop(folder))
             except (FileNotFoundError, NotADirectoryError):
                 continue
 

@@ -159,6 +159,22 @@ def test_a_read_only_project_is_restored_and_stays_read_only(weak: Box) -> None:
     assert os.stat(weak.project).st_mode & 0o777 == 0o555
 
 
+def test_a_folder_that_became_read_only_gets_back_what_it_held_and_its_mode(weak: Box) -> None:
+    weak.write("sub/deep/file", "x")
+    _own(weak)
+    before = weak.picture()
+    checkpoint = weak.save()
+    weak.remove("sub/deep/file").remove("sub/b.txt")
+    os.chmod(weak.path("sub/deep"), 0o500)
+    os.chmod(weak.path("sub"), 0o555)
+    after = weak.picture()
+
+    weak.restore(checkpoint)
+    weak.assert_like(before)
+    weak.rewind("undo-restore")
+    weak.assert_like(after)
+
+
 @pytest.mark.parametrize("umask", ["0777", "0277", "0177", "0477"])
 def test_a_umask_that_denies_even_the_owner(weak: Box, umask: str) -> None:
     weak.write(".gitignore", "ignored\n").write("ignored", "precious").mkdir("empty")

@@ -196,6 +196,7 @@ class Writer:
                 self._chmod(parent, name, step.perm)
             else:
                 self._chmod(parent, name, step.perm)
+                self._opened_up.pop(step.path, None)
         except PermissionError:
             raise
         except (FileNotFoundError, NotADirectoryError, FileExistsError, IsADirectoryError):

@@ -94,6 +94,7 @@ def test_an_unreadable_file_that_appeared_later_is_kept(weak: Box) -> None:
 
     weak.restore(checkpoint, ok=False)
 
+    os.chmod(weak.path("secret"), 0o600)
     assert weak.read("secret") == b"s"
     assert weak.read("a.txt") == b"a\n"
 

@@ -46,5 +46,39 @@ def make_private(path: bytes) -> None:
         if st.st_mode & 0o077:
             os.chmod(path, 0o700)
     except FileNotFoundError:
-        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+        make_folders(os.path.dirname(path))
         make_private(path)
+
+
+def make_folders(path: bytes) -> None:
+    """A folder and those above it, however many; recursion would end at a thousand."""
+    missing = []
+    while not os.path.isdir(path):
+        missing.append(path)
+        path = os.path.dirname(path)
+    for folder in reversed(missing):
+        try:
+            os.mkdir(folder, 0o700)
+        except FileExistsError:  # another process was faster, if it is a folder
+            if not os.path.isdir(folder):
+                raise
+
+
+def remove_folder(top: bytes) -> None:
+    """A folder of ours with all that is in it; what cannot be removed stays."""
+    folders = [top]
+    for folder in folders:
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+                    else:
+                        os.unlink(entry.path)
+        except OSError:
+            continue
+    for folder in reversed(folders):
+        try:
+            os.rmdir(folder)
+        except OSError:
+            continue

@@ -253,6 +253,21 @@ def test_a_restore_that_may_not_write_is_never_exit_0(weak: Box) -> None:
     assert weak.read("sub/b.txt") == b"changed"
 
 
+def test_checkpoints_are_listed_though_the_store_cannot_be_written(weak: Box) -> None:
+    checkpoint = weak.save()
+    weak.write("a.txt", "changed")
+    _own(weak)
+    subprocess.run(["chmod", "-R", "a-w", weak.store_home], check=True)
+
+    listed = weak.checkpoints()
+    answers = [weak.rewind(*words, ok=False) for words in (["save"], ["undo"], ["gc"], ["status"])]
+
+    assert [item["id"] for item in listed] == [checkpoint]
+    assert [answer.code for answer in answers] == [1] * 4
+    assert weak.read("a.txt") == b"changed"
+    weak.rewind("show", checkpoint)
+
+
 def test_a_file_that_belongs_to_another_user_now(weak: Box) -> None:
     """Its folder is ours: it can be replaced, though not changed."""
     if os.getuid():

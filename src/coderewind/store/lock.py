@@ -28,9 +28,10 @@ class Lock:
     def __enter__(self) -> Lock:
         try:
             fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        except (FileNotFoundError, NotADirectoryError) as error:
+        except OSError as error:
             raise RewindError(f"{os.fsdecode(self._path)} cannot be locked: {error.strerror}",
-                              hint="its folder is gone") from None
+                              hint="nothing was changed; Rewind needs its folder, and to write "
+                                   "there") from error
         try:
             self._wait(fd)
             os.utime(fd)

@@ -162,6 +162,21 @@ def test_what_the_user_says_inside_the_window_is_carried_over_word_for_word() ->
     assert "The user wrote 1 message meanwhile" in model.last[-1]
 
 
+def test_even_what_looks_like_a_report_or_a_reminder() -> None:
+    pasted = ["<rewind-report> is what it wrote, why?", "<rewind-report>\nall\n</rewind-report>",
+              words.REMINDER.format(goal="mine")]
+
+    def steered() -> Reply:
+        for text in pasted:
+            agent.steer(text)
+        return read(1)
+
+    agent, model = session(checkpoint(), steered, read(2), rewind(), "answer")
+    agent.prompt("go")
+
+    assert [text for text in model.last if text in pasted] == pasted
+
+
 def test_they_are_carried_over_again_by_an_outer_rewind() -> None:
     def steered() -> Reply:
         agent.steer("never touch mod5.py")

@@ -142,6 +142,10 @@ class Agent:
             raise CallFailed("the conversation can only be moved by a command")
         return answer.get("cancelled") is not True
 
+    def wait_for_idle(self) -> None:
+        """Until the agent has stopped; only while a command is being answered."""
+        self._wait_for("command.waitForIdle")
+
     def reload(self) -> None:
         self._wait_for("command.reload")
 

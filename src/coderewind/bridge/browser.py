@@ -167,14 +167,9 @@ class Browser:
             if moved is not None:
                 bridge.agent.append(marks.OP, moved.op())
             return
-        bridge.navigating = moved or Moved(bridge.points.baseline(
-            Place("settle", at.AT_TURN, label="before the conversation was moved")))
-        try:
-            if not bridge.agent.navigate(target.id):
-                raise RewindError("the conversation stayed where it was",
-                                  hint="files were restored; /rewind takes it back")
-        finally:
-            bridge.navigating = None
+        if not restores.navigate(bridge, target.id, moved):
+            raise RewindError("the conversation stayed where it was",
+                              hint="files were restored; /rewind takes it back")
         data: dict[str, object] = {"agent": bridge.session.agent, "session": bridge.session.id,
                                    "from": before, "to": target.id,
                                    "checkpoint": checkpoint.id}
@@ -213,11 +208,7 @@ class Browser:
             if (before is not None and record.text("move") == before.snapshot
                     and record.text("session") == bridge.session.id
                     and bridge.agent.entry(record.text("from")) is not None):
-                bridge.navigating = Moved(before.snapshot)
-                try:
-                    bridge.agent.navigate(record.text("from"))
-                finally:
-                    bridge.navigating = None
+                restores.navigate(bridge, record.text("from"), Moved(before.snapshot))
             return
 
     def _redo(self) -> None:

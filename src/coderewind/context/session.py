@@ -70,6 +70,9 @@ class TreeMessages(Messages[Item]):
     def report(self, text: str) -> Item:
         return Item("", {"role": "branchSummary", "summary": text})
 
+    def is_report(self, message: Item) -> bool:
+        return False  # ours are not in the user's role
+
     def stays(self, message: Item) -> bool:
         return message.message.get("role") == "system"
 

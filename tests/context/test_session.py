@@ -6,7 +6,7 @@ from unittest import mock
 import pytest
 
 from coderewind.context import Gate, Reply, SessionTree, Tool, words
-from coderewind.context.persist import CUT, MOST_CHARACTERS
+from coderewind.context.persist import CUT, MOST_CHARACTERS, Json
 from coderewind.context.projection import text_of
 from coderewind.context.rewinder import MOST_REMINDERS
 from coderewind.errors import RewindError
@@ -360,6 +360,32 @@ def test_a_rewind_that_was_killed_before_it_was_applied_is_applied_on_resume(
     assert "CONTENT 1" not in "".join(model.last)
     assert "FINDINGS" in model.last[-2]
     assert model.last[-1] == "next"
+
+
+def test_a_rewind_on_resume_reads_no_exploration(
+    tree: SessionTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent, _ = session(checkpoint(), *[read(n) for n in range(20)], rewind(), tree=tree)
+    with (
+        mock.patch("coderewind.context.session.branch_from", side_effect=KeyboardInterrupt),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        agent.prompt("go")
+    reopened = SessionTree.open(tree.path)
+    parsed: list[str] = []
+    entry = SessionTree.entry
+
+    def counted(self: SessionTree, id: str) -> Json:
+        parsed.append(id)
+        return entry(self, id)
+
+    monkeypatch.setattr(SessionTree, "entry", counted)
+    resumed, model = session("answer", tree=reopened)
+    resumed.prompt("go on")
+
+    assert "FINDINGS" in model.last[-2]
+    results = [id for id in tree if tree.role(id) == "toolResult"]
+    assert len(set(parsed) & set(results)) == 2  # of the checkpoint and of the rewind
 
 
 def test_a_compaction_inside_the_window_is_undone_by_the_rewind(tree: SessionTree) -> None:

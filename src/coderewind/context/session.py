@@ -200,7 +200,7 @@ class AgentSession:
 
     def _settle(self) -> None:
         """The turn is over: apply a rewind that was asked for."""
-        path = whole_path(self.tree) if self.rewinder.requested else []
+        path = rewound_path(self.tree) if self.rewinder.requested else []
         rewound = self.rewinder.settle(path)
         if rewound is not None:
             branch_from(self.tree, rewound)
@@ -221,15 +221,31 @@ class AgentSession:
         return message
 
 
-def whole_path(tree: SessionTree) -> list[Item]:
-    """The messages of a path as if it had never been compacted: a rewind undoes that, too.
+def rewound_path(tree: SessionTree) -> list[Item]:
+    """What a rewind must know of a path: what the user said, and the turns of the tools.
 
-    A user's message that was edited out of the context does not come back.
+    It is as if it had never been compacted: a rewind undoes that, too. A user's message that was
+    edited out of the context does not come back. The exploration itself is not even read.
     """
-    path = tree.branch_entries()
+    wanted: dict[str, None] = {}
+    turn: list[str] = []
+    turns: list[list[str]] = []  # those that hold an entry with the state of the tools
+    ids = tree.branch_ids()
+    for id in ids:
+        kind, role = tree.kind(id), tree.role(id)
+        if role == "assistant":
+            turn = [id]
+        elif role == "toolResult":
+            turn.append(id)
+        elif kind == "custom" and (tree.find(id) or {}).get("customType") == STATE:
+            turns.append(turn)
+        elif kind in ("message", "branch_summary", "context_edit"):
+            wanted[id] = None
+    wanted |= dict.fromkeys(id for turn in turns for id in turn)
+    path = [entry for id in ids if id in wanted and (entry := tree.find(id))]
     removed = {str(entry.get("targetId")) for entry in path
                if entry.get("type") == "context_edit" and entry.get("replacement") is None}
-    raw = [entry for entry in path if entry.get("type") not in ("compaction", "context_edit")]
+    raw = [entry for entry in path if entry.get("type") != "context_edit"]
     items = projection.project(raw, tree.find)
     return [item for item in items
             if not (item.entry in removed and item.message.get("role") == "user")]

@@ -460,6 +460,78 @@ def test_summarize_up_to_lets_a_summary_stand_for_the_beginning(tree: SessionTre
     assert model.last[1:] == ["", "CONTENT 1", "two", "third"]
 
 
+@pytest.mark.parametrize("at", ["carried", "report"])
+def test_a_summary_takes_what_a_rewind_carried_over_together_with_its_report(
+    tree: SessionTree, at: str
+) -> None:
+    def steered() -> Reply:
+        agent.steer("never touch mod5.py")
+        return read(1)
+
+    agent, model = session(checkpoint(), steered, rewind(), "one", "two", tree=tree)
+    agent.prompt("go")
+    carried, report, *_ = [item.entry for item in tree.context()][-3:]
+
+    agent.summarize_from(carried if at == "carried" else report,
+                         lambda part: "SUM " + " ".join(map(text_of, part)))
+
+    assert [text_of(message).count("mod5.py") for message in agent.messages][-1] == 1
+    assert [message["role"] for message in agent.messages] == [
+        "user", "assistant", "toolResult", "user"]
+    agent.prompt("and now?")
+    assert "CONTENT 1" not in "".join(model.last)
+
+
+def test_a_rewind_carries_over_what_a_summary_inside_the_window_stood_for(
+    tree: SessionTree
+) -> None:
+    def steered() -> Reply:
+        agent.steer("never touch mod5.py")
+        return read(1)
+
+    def summarised() -> Reply:
+        entry = next(item.entry for item in tree.context()
+                     if text_of(item.message) == "never touch mod5.py")
+        agent.summarize_from(entry, lambda part: "SUM")
+        return rewind()
+
+    agent, model = session(checkpoint(), steered, read(2), summarised, "one", tree=tree)
+    agent.prompt("go")
+
+    assert model.last.count("never touch mod5.py") == 1
+    assert "SUM" not in "".join(model.last)
+
+
+def test_a_summary_of_all_is_one_up_to_the_end(tree: SessionTree) -> None:
+    agent, _ = session("one", "two", tree=tree)
+    agent.prompt("go")
+    agent.summarize_up_to(tree.context()[-1].entry, lambda part: "SUM")
+    agent.prompt("on")
+
+    with pytest.raises(RewindError, match="is a summary already"):
+        agent.summarize_from(tree.context()[0].entry, lambda part: "AGAIN")
+
+
+def test_a_summary_up_to_a_rewind_does_not_part_it_from_what_it_carried_over(
+    tree: SessionTree
+) -> None:
+    def steered() -> Reply:
+        agent.steer("never touch mod5.py")
+        return read(1)
+
+    agent, _ = session(checkpoint(), steered, rewind(), "one", tree=tree)
+    agent.prompt("go")
+    carried = next(item.entry for item in tree.context()
+                   if text_of(item.message) == "never touch mod5.py")
+
+    agent.summarize_up_to(carried, lambda part: f"SUM {len(part)}")
+
+    said = [text_of(message) for message in agent.messages]
+    assert "SUM 3" in said[0]
+    assert said[1] == "never touch mod5.py"
+    assert "FINDINGS" in said[2]
+
+
 def test_an_empty_summary_changes_nothing(tree: SessionTree) -> None:
     agent, _ = session("one", tree=tree)
     agent.prompt("first")

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from coderewind.context import projection, words
 from coderewind.context.messages import CHECKPOINT, REWIND, Call, Messages, Result
 from coderewind.context.persist import Json
-from coderewind.context.projection import CARRIED, Item, blocks, is_call, text_of
+from coderewind.context.projection import CARRIED, SUMMARIZED, Item, blocks, is_call, text_of
 from coderewind.context.rewinder import ContextRewind, Files, Rewound, Window
 from coderewind.context.summary import Summarise, summarize_from, summarize_up_to
 from coderewind.context.tools import Gate, Tool, ToolError
@@ -242,13 +242,29 @@ def rewound_path(tree: SessionTree) -> list[Item]:
         elif kind in ("message", "branch_summary", "context_edit"):
             wanted[id] = None
     wanted |= dict.fromkeys(id for turn in turns for id in turn)
-    path = [entry for id in ids if id in wanted and (entry := tree.find(id))]
+    path = [_unsummarized(tree, entry) for id in ids
+            if id in wanted and (entry := tree.find(id))]
     removed = {str(entry.get("targetId")) for entry in path
                if entry.get("type") == "context_edit" and entry.get("replacement") is None}
     raw = [entry for entry in path if entry.get("type") != "context_edit"]
     items = projection.project(raw, tree.find)
     return [item for item in items
             if not (item.entry in removed and item.message.get("role") == "user")]
+
+
+def _unsummarized(tree: SessionTree, entry: Json) -> Json:
+    """A summary as if it had carried over what the user said in the part that it stands for."""
+    details = entry.get("details")
+    if not isinstance(details, dict) or SUMMARIZED not in details:
+        return entry
+    before = set(tree.branch_ids(str(entry["id"])))
+    said: list[str] = []
+    for id in tree.branch_ids(str(entry.get("fromId"))):
+        if id not in before and tree.kind(id) == "branch_summary":
+            said += projection.carried(_unsummarized(tree, tree.find(id) or {}))
+        elif id not in before and tree.role(id) == "user":
+            said.append(id)
+    return {**entry, "details": {CARRIED: said}}
 
 
 def branch_from(tree: SessionTree, rewound: Rewound[Item]) -> str:

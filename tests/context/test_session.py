@@ -1,5 +1,6 @@
 """checkpoint and rewind as an agent uses them: what its model is really sent."""
 
+import json
 from pathlib import Path
 from unittest import mock
 
@@ -500,6 +501,22 @@ def test_a_rewind_carries_over_what_a_summary_inside_the_window_stood_for(
 
     assert model.last.count("never touch mod5.py") == 1
     assert "SUM" not in "".join(model.last)
+
+
+def test_summaries_that_point_at_each_other_do_not_hang_a_rewind(tree: SessionTree) -> None:
+    agent, _ = session(checkpoint(), rewind(), "one", tree=tree)
+    agent.tree.append_message({"role": "user", "content": "go"})
+    root = tree.leaf
+    forged = [{"type": "branch_summary", "id": a, "parentId": root, "timestamp": "", "fromId": b,
+               "summary": "x", "details": {"summarizedFrom": "x"}}
+              for a, b in (("aaaaaaaa", "bbbbbbbb"), ("bbbbbbbb", "aaaaaaaa"))]
+    with open(tree.path, "a") as file:
+        file.writelines(json.dumps(entry) + "\n" for entry in forged)
+
+    agent, model = session(checkpoint(), rewind(), "one", tree=SessionTree.open(tree.path))
+    agent.prompt("on")
+
+    assert "FINDINGS" in model.last[-1]
 
 
 def test_a_summary_of_all_is_one_up_to_the_end(tree: SessionTree) -> None:

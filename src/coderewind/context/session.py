@@ -252,16 +252,16 @@ def rewound_path(tree: SessionTree) -> list[Item]:
             if not (item.entry in removed and item.message.get("role") == "user")]
 
 
-def _unsummarized(tree: SessionTree, entry: Json) -> Json:
+def _unsummarized(tree: SessionTree, entry: Json, seen: frozenset[str] = frozenset()) -> Json:
     """A summary as if it had carried over what the user said in the part that it stands for."""
-    details = entry.get("details")
-    if not isinstance(details, dict) or SUMMARIZED not in details:
+    details, own = entry.get("details"), str(entry.get("id"))
+    if not isinstance(details, dict) or SUMMARIZED not in details or own in seen:
         return entry
-    before = set(tree.branch_ids(str(entry["id"])))
+    before = set(tree.branch_ids(own))
     said: list[str] = []
     for id in tree.branch_ids(str(entry.get("fromId"))):
         if id not in before and tree.kind(id) == "branch_summary":
-            said += projection.carried(_unsummarized(tree, tree.find(id) or {}))
+            said += projection.carried(_unsummarized(tree, tree.find(id) or {}, seen | {own}))
         elif id not in before and tree.role(id) == "user":
             said.append(id)
     return {**entry, "details": {CARRIED: said}}

@@ -226,6 +226,33 @@ def test_validate_names_every_problem(plain: Box) -> None:
         assert any(name in problem for problem in answer["problems"]), name
 
 
+def test_doctor_says_what_it_could_not_mend(plain: Box) -> None:
+    plain.save("gone")
+    plain.write("a.txt", "changed\n").save("here")
+    packs = f"{plain.store()}/objects/pack"
+    for name in os.listdir(packs):
+        os.unlink(f"{packs}/{name}")
+
+    code, out, err = _said(plain, "doctor", "--repair")
+    assert code == 1
+    assert "lost: of these checkpoints only the record is left: #1" in out
+    assert "all is well" not in out
+    assert "1 checkpoint could not be mended" in err
+
+    code, out, err = _said(plain, "doctor")
+    assert (code, err) == (0, "")
+    assert "all is well" in out
+
+
+def test_a_damaged_journal_is_said_with_its_cure(plain: Box) -> None:
+    plain.save()
+    private = os.path.dirname(plain.store()) + "/worktrees/main"
+    plain.write(f"{private}/journal.json", "{")
+
+    _, _, err = _said(plain, "status")
+    assert err == "rewind: the journal of a restore is damaged: rewind doctor --repair\n"
+
+
 # ---- completion
 
 

@@ -39,7 +39,12 @@ class App:
     def engine(self, *, create: bool = False) -> Engine:
         """The engine of the chosen folder; says so when a restore was interrupted."""
         engine = open_engine(self.directory, create=create, progress=self.progress)
-        if engine.is_interrupted():
+        try:
+            interrupted = engine.interrupted()
+        except RewindError as error:
+            self.warn(f"{error.message}: {error.hint}")
+            return engine
+        if interrupted is not None:
             self.warn(
                 "a restore was interrupted here: `rewind restore --continue` finishes it, "
                 "`rewind restore --abort` goes back"

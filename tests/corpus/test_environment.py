@@ -406,6 +406,13 @@ def test_the_store_folder_cannot_be_written(either: Box) -> None:
         assert either.rewind("save", ok=False, env=environment).code == 1
 
 
+def test_a_home_where_nothing_can_be_made(plain: Box) -> None:
+    answer = plain.rewind("save", ok=False, env=plain.env | {"REWIND_HOME": "/proc/nowhere"})
+
+    assert answer.code == 1
+    assert "/proc/nowhere" in answer["error"]["message"]
+
+
 def test_standard_input_is_not_waited_for(either: Box) -> None:
     checkpoint = either.save()
     either.write("a.txt", "changed")

@@ -293,7 +293,9 @@ class Engine:
         before = last.oid("state") if last else ""
         if before == captured.snapshot.hex():
             return 0
-        if not before or before == captured.previous.hex():
+        if not before:
+            return captured.file_count()
+        if before == captured.previous.hex():
             return captured.changed
         if captured.pack.finish():  # its trees must be readable to be compared
             self.store.objects.refresh()

@@ -78,6 +78,9 @@ class Captured:
         self.tree = self.manifest_oid = self.root_tree = self.snapshot = self.coverage_oid = b""
         self.coverage: list[LeftOut] = []
 
+    def file_count(self) -> int:
+        return sum(len(names_of(folder)) for folder in self.state.folders.values())
+
     def keep(self, objects: Objects) -> None:
         """Remember what was seen; only after the pack was finished."""
         if self.fresh:

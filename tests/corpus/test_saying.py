@@ -54,6 +54,32 @@ def test_what_is_not_understood_is_json_for_a_program(plain: Box) -> None:
     assert json.loads(out)["error"]["message"] == "no such option '--nonsense'"
 
 
+@pytest.mark.parametrize(("raised", "code", "said"), [
+    ("ValueError('my ' + 'words')", 3, "this is a bug in Rewind (ValueError); a report is in "),
+    ("KeyboardInterrupt", 130, "interrupted"),
+])
+@pytest.mark.parametrize("words", [["list", "--json"], ["show", "@", "--json"]])
+def test_every_end_is_one_document_for_a_program(
+    plain: Box, words: list[str], raised: str, code: int, said: str
+) -> None:
+    plain.save()
+    plain.write(f"{plain.root}/inject/sitecustomize.py",
+                "from coderewind.engine.engine import Engine\n"
+                f"def fail(*_): raise {raised}\n"
+                "Engine.timeline = fail\n")
+    path = f"{plain.root}/inject:{plain.env['PYTHONPATH']}"
+
+    ended, out, err = _said(plain, *words, PYTHONPATH=path)
+
+    assert ended == code
+    assert json.loads(out)["error"]["message"].startswith(said)
+    assert err.lstrip("\n").startswith(f"rewind: {said}")
+    if code == 3:
+        report = plain.read(err.rpartition(" ")[2].strip()).decode()
+        assert "ValueError" in report
+        assert "my words" not in report + err + out
+
+
 def test_without_a_command_the_help_is_shown_as_a_mistake(plain: Box) -> None:
     code, out, err = _said(plain)
 

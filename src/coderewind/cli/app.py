@@ -70,10 +70,18 @@ class App:
     def out(self, data: object, text: Callable[[], None]) -> None:
         """Show a result: as one JSON document, or by a function that prints it."""
         self.end_progress()
-        if self.as_json:
-            print(json.dumps(data))
-        else:
-            text()
+        try:
+            if self.as_json:
+                print(json.dumps(data))
+            else:
+                text()
+            if sys.stdout is not None:
+                sys.stdout.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise RewindError(f"the result could not be printed: {error.strerror or error}",
+                              hint="all else was done") from error
 
     def warn(self, words: str) -> None:
         self.end_progress()

@@ -1,14 +1,18 @@
 """What commands say to people: the list's columns, command lines that make no sense, odd places."""
 
+import io
 import json
 import os
 import re
 import socket
+import sys
+import time
 
 import click
 import pytest
 
 from coderewind.cli import quick, showing
+from coderewind.cli.app import App
 from coderewind.cli.save import save
 from coderewind.cli.top import rewind
 from coderewind.model.records import CHECKPOINT, Checkpoint, Record
@@ -277,6 +281,58 @@ def test_a_damaged_journal_is_said_with_its_cure(plain: Box) -> None:
 
     _, _, err = _said(plain, "status")
     assert err == "rewind: the journal of a restore is damaged: rewind doctor --repair\n"
+
+
+# ---- a terminal
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("term", "shown"), [("xterm", True), ("dumb", False), ("", False)])
+def test_long_work_is_shown_on_a_terminal_that_can_clear_a_line(
+    monkeypatch: pytest.MonkeyPatch, term: str, *, shown: bool
+) -> None:
+    screen, clock = _Terminal(), iter([100.0, 100.1, 101.0, 101.01, 102.0, 103.0, 104.0])
+    monkeypatch.setenv("TERM", term)
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+
+    app = App(None, as_json=False)
+    app.progress("captured", 1)  # too soon: most work ends sooner than it can be read
+    app.progress("captured", 1234)
+    app.progress("captured", 1235)  # the line was drawn just now
+    app.progress("looked at", 1)
+    app.progress("read", 3 << 30)
+    app.progress("compacting the store", 0)
+    app.end_progress()
+
+    lines = ["", "captured 1,234 files …", "looked at 1 folder …", "read 3.0 GiB …",
+             "compacting the store …", ""]
+    assert screen.getvalue().split("\r\x1b[K") == (lines if shown else [""])
+
+
+@pytest.mark.parametrize("words", [["save"], ["restore", "1", "--yes"], ["doctor"], ["gc"]])
+def test_long_work_tells_how_far_it_is(plain: Box, words: list[str]) -> None:
+    """Each of these says something of its progress, for whoever shows it."""
+    plain.write("big", os.urandom(5 << 20))
+    plain.save()
+    plain.write("big", os.urandom(5 << 20))
+    plain.write(f"{plain.root}/inject/sitecustomize.py",
+                "from coderewind.cli.app import App\n"
+                "App.progress = lambda _, verb, count: print(verb, count)\n")
+    path = f"{plain.root}/inject:{plain.env['PYTHONPATH']}"
+
+    code, out, err = _said(plain, *words, PYTHONPATH=path)
+
+    assert code == 0, err
+    wanted = {"save": ["looked at 2", "captured 1", f"read {5 << 20}", f"stored {5 << 20}"],
+              "restore": ["looked at 2", "made ready 1", "restored 1"],
+              "doctor": ["checked 1"], "gc": ["compacting the store 0"]}
+    for line in wanted[words[0]]:
+        assert line in out.splitlines(), line
 
 
 # ---- completion

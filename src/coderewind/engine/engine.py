@@ -112,14 +112,13 @@ class Engine:
 
     def capture(self, now_ns: int, extra: tuple[bytes, ...] = ()) -> Captured:
         """Capture the worktree; the caller holds the lock, and finishes the pack."""
-        progress = self.progress
         return capture(
             self.store,
             self.workspace,
             self.filters,
             now_ns=now_ns,
             extra=extra,
-            progress=(lambda count: progress("captured", count)) if progress else None,
+            progress=self.progress,
         )
 
     def save(

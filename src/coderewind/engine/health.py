@@ -14,6 +14,10 @@ from coderewind.store.salvage import salvage
 from coderewind.store.trust import is_whole
 from coderewind.timeline.build import Timeline
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 class Diagnosis:
     """What `doctor` found, and what it mended."""
@@ -66,7 +70,7 @@ def diagnose(engine: Engine) -> Diagnosis:
     """Read every object that a record keeps alive, and check it against its id."""
     found = Diagnosis()
     engine.store.objects.refresh()
-    reader = _Reader(engine.store.objects)
+    reader = _Reader(engine.store.objects, engine.progress)
     objects = engine.store.objects
     if engine.store.mode != "repo":
         names = set(os.listdir(objects.pack_dir))
@@ -91,8 +95,6 @@ def diagnose(engine: Engine) -> Diagnosis:
             checks = [reader.is_whole(bytes.fromhex(part)) for part in parts if part]
             if not all(checks):
                 found.damaged.append(checkpoint.number)
-        if engine.progress:
-            engine.progress("checked", reader.count)
     engine.store.objects.close()
     found.checked = reader.count
     for oid in sorted(reader.damaged):
@@ -108,8 +110,11 @@ def diagnose(engine: Engine) -> Diagnosis:
 class _Reader:
     """Reads objects with all that they refer to, each of them once."""
 
-    def __init__(self, objects: Objects) -> None:
+    def __init__(
+        self, objects: Objects, progress: Callable[[str, int], None] | None
+    ) -> None:
         self._objects = objects
+        self._progress = progress
         self._below: dict[bytes, list[bytes]] = {}
         self._whole: dict[bytes, bool] = {}
         self.damaged: set[bytes] = set()
@@ -138,6 +143,8 @@ class _Reader:
     def _look(self, oid: bytes) -> list[bytes]:
         """What an object refers to; reading it checks it. A large blob is streamed."""
         objects = self._objects
+        if self._progress:
+            self._progress("checked", self.count + 1)
         try:
             kind = objects.kind(oid)
             if kind == b"tree":

@@ -109,6 +109,16 @@ def test_status_tells_the_coverage_of_the_last_checkpoint(either: Box) -> None:
     assert "pipe" in either.rewind("status").said
 
 
+def test_a_first_save_counts_all_files_also_after_one_that_was_interrupted(either: Box) -> None:
+    either.rewind("init")
+    private = os.path.dirname(either.store()) + "/worktrees/main"
+    # As if killed between the capture and its record.
+    os.unlink(f"{either.store()}/refs/heads/main")
+    os.unlink(f"{private}/ledger.jsonl")
+
+    assert either.rewind("save")["files"] == 2
+
+
 @pytest.mark.parametrize("command", ["status", "list", "doctor", "validate", "config"])
 def test_telling_changes_nothing_and_makes_no_store(either: Box, command: str) -> None:
     with either.expect_unchanged():

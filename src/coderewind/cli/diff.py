@@ -46,8 +46,9 @@ def diff(app: App, *, a: str | None, b: str | None, stat: bool, patch: bool) -> 
     if app.as_json:
         app.out(_as_json(engine, old, new, scope), lambda: None)
         return
-    _page(patch_of(engine, old, new, scope, stat=stat, patch=patch, columns=_columns(),
-                   colour=in_colour()))
+    out = patch_of(engine, old, new, scope, stat=stat, patch=patch, columns=_columns(),
+                   colour=in_colour())
+    app.out(None, lambda: _page(out))
 
 
 def sides(engine: Engine, a: str | None, b: str | None) -> tuple[SnapshotView, SnapshotView]:

@@ -305,7 +305,7 @@ def _ready(engine: Engine, plan: Plan) -> Writer:
     """A writer that has every content beside its place, verified; nothing was touched."""
     root = engine.workspace.root
     private = engine.store.private_dir(engine.workspace.name)
-    writer = Writer(root, engine.store.objects, stage_dir(private, root))
+    writer = Writer(root, engine.store.objects, stage_dir(private, root), engine.progress)
     try:
         writer.stage(plan)
     except OSError as error:
@@ -351,9 +351,8 @@ def _apply(
     engine: Engine, writer: Writer, plan: Plan, checkpoint: Checkpoint, staged: Staged | None
 ) -> None:
     """Change the worktree; from here on, only the end or `--abort` makes it whole again."""
-    progress = engine.progress
     try:
-        writer.apply(plan, (lambda n, _: progress("restored", n)) if progress else None)
+        writer.apply(plan)
         if staged is not None:
             staged.put_back(engine.workspace, checkpoint.head)
     except OSError as error:

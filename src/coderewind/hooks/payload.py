@@ -53,7 +53,8 @@ class Event:
         self.prompt_id = _id(data.get("prompt_id"))
         self.message_id = _id(data.get("message_id"))
         self.prompt = _text(data.get("prompt"))
-        self.source = _text(data.get("source")) or _text(data.get("reason"))
+        self.source = next((_text(data[key]) for key in ("source", "reason", "trigger")
+                            if key in data), "")  # why a session began or ended, or is compacted
         self.subagent = _id(data.get("agent_id"))  # '' for the session's own agent
         self.agent_type = _text(data.get("agent_type"))[:40]
         self.calls = _calls(data)

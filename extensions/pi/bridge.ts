@@ -51,7 +51,7 @@ export class Bridge {
     const [program = "rewind", ...rest] = this.command;
     const child = spawn(program, rest, { stdio: ["pipe", "pipe", "ignore"] });
     child.unref();
-    for (const pipe of [child.stdin, child.stdout]) (pipe as Socket).unref();
+    for (const pipe of [child.stdin, child.stdout]) (pipe as Partial<Socket>).unref?.(); // Bun has none
     this.child = child;
     this.rest = "";
     this.asked = 0;

@@ -139,7 +139,7 @@ class Bridge:
                     "off": f"no checkpoints: {error.message}"}
         self.engine = place.engine
         self.engine.progress = self._progress
-        self.settings, problems = with_agents(place.settings, self._agents_own(),
+        self.settings, problems = with_agents(place.settings, self.session.settings.get("rewind"),
                                               "the agent's settings")
         self.session.is_silent = self.settings.flag("silentCheckpoints")
         self.points = Points(self.engine, self.session)
@@ -152,14 +152,6 @@ class Bridge:
         self.agent.ready(["before_agent_start", "turn_end"] if self._tools else [])
         self._emit("hello", {}, self.session.leaf)
         return {"protocol": PROTOCOL, "version": __version__}
-
-    def _agents_own(self) -> object:
-        """What the agent's settings say of Rewind; omp tells of none, they are in a file."""
-        if self.session.agent == "omp":
-            from coderewind.agents.omp import Omp
-
-            return Omp().setting("rewind")
-        return self.session.settings.get("rewind")
 
     def _progress(self, _what: str, _count: int) -> None:
         """At work; a restore goes on when nobody is left to hear it."""

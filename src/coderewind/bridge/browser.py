@@ -109,11 +109,13 @@ class Browser:
             rows[_row(cp, bridge.session.lineage)] = cp
         for point in reversed(bridge.points.older().values()):
             rows[_older_row(point)] = point
-        extra = [UNDO] if self._last_move(timeline) else []
-        extra += [REDO] if timeline.position.redo else []
+        before, undone = self._last_move(timeline), timeline.position.redo
+        undo = f"{UNDO}  (to #{before.number}, {age(before.time)})" if before else UNDO
+        extra = [undo] if before else []
+        extra += [REDO] if undone else []
         while True:
             choice = bridge.agent.select("Rewind to", [*extra, *rows, *self._offer_keys()])
-            if choice == UNDO:
+            if choice == undo:
                 self._undo(timeline)
             elif choice == REDO:
                 self._redo()

@@ -7,7 +7,7 @@ import { BUS, brief, type Forwarded, hostOf, listen } from "./host.ts";
 
 const PROTOCOL = 1;
 const VERSION = "0.1.0";
-const SILENCE = Number(process.env.REWIND_BRIDGE_SILENCE_MS) || 60_000;
+const SILENCE = Number(process.env.REWIND_BRIDGE_SILENCE_MS) || 90_000; // a lock is waited for 60 s
 const LONGEST_TEXT = 20_000; // characters of one argument of a tool call
 const MOST_FAILURES = 3; // in a row, after which the session goes on without
 const ESCAPES = ["\x1b", "\x1b[27u", "\x1b[27;1u", "\x1b[27;1:1u"]; // with and without kitty's protocol

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 
+from coderewind.bridge import marks
 from coderewind.bridge.agent import WARNING, Agent
 from coderewind.bridge.points import Points
 from coderewind.bridge.rpc import Connection, Gone
@@ -74,6 +75,11 @@ class Bridge:
     def at_end(self, handler: Callable[[], None]) -> None:
         """Do something when the agent has gone: nobody waits for it."""
         self._at_end.append(handler)
+
+    def mark(self, custom: str, data: Data) -> None:
+        """Write down in the session which snapshots belong where."""
+        in_repository = self.engine.store.mode == "repo"
+        self.agent.append(custom, marks.apart(data) if in_repository else data)
 
     def say_once(self, message: str) -> None:
         """A failure that the user should know of, but not at every event."""

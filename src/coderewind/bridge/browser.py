@@ -74,7 +74,7 @@ class Browser:
         place = Place(SAVE, at.AT_ENTRY if entry else at.AT_START, entry.id if entry else "",
                       label=label)
         made = bridge.points.make(place)[0]
-        bridge.agent.append(marks.OP, marks.op(made.snapshot))
+        bridge.mark(marks.OP, marks.op(made.snapshot))
         if entry is not None and label:
             bridge.agent.set_label(entry.id, label)
         bridge.agent.notify(f"Rewind: checkpoint #{made.number}{': ' + label if label else ''}")
@@ -141,7 +141,7 @@ class Browser:
         if choice != TALK:
             moved = restores.restore(bridge, checkpoint)
         if choice == FILES or target is None:
-            bridge.agent.append(marks.OP, moved.op() if moved else marks.op())
+            bridge.mark(marks.OP, moved.op() if moved else marks.op())
         else:
             self._navigate(checkpoint, target, moved)
         done = plural(moved.changes, "change") if moved else "files are as they were"
@@ -167,7 +167,7 @@ class Browser:
         before = bridge.agent.leaf()
         if target.id == before:  # nothing to move
             if moved is not None:
-                bridge.agent.append(marks.OP, moved.op())
+                bridge.mark(marks.OP, moved.op())
             return
         bridge.navigating = moved or Moved(bridge.points.baseline(
             Place("settle", at.AT_TURN, label="before the conversation was moved")))
@@ -199,7 +199,7 @@ class Browser:
         bridge.points.refresh()
         current = before.snapshot if before else ""
         moved = Moved(current, outcome.rescue.snapshot if outcome.rescue else "")
-        bridge.agent.append(marks.OP, moved.op())
+        bridge.mark(marks.OP, moved.op())
         self._navigate_back(before)
         bridge.agent.notify(f"Rewind: undone ({plural(len(outcome.plan.steps), 'change')}); "
                             f"/{bridge.session.browser} can redo it")
@@ -227,7 +227,7 @@ class Browser:
         outcome = bridge.engine.redo()
         bridge.points.refresh()
         target = outcome.target.snapshot if outcome.target else ""
-        bridge.agent.append(marks.OP, Moved(
+        bridge.mark(marks.OP, Moved(
             target, outcome.rescue.snapshot if outcome.rescue else "").op())
         bridge.agent.notify(f"Rewind: redone ({plural(len(outcome.plan.steps), 'change')})")
         bridge.show()

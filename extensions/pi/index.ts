@@ -264,11 +264,11 @@ export default function rewind(pi: ExtensionAPI): void {
 function command(): string[] {
   const given = process.env.REWIND_BRIDGE;
   try {
-    if (given) return JSON.parse(given);
-    return JSON.parse(readFileSync(new URL("bridge.json", import.meta.url), "utf8")).command;
-  } catch {
-    return ["rewind", "bridge"];
-  }
+    const said = given ?? JSON.parse(readFileSync(new URL("bridge.json", import.meta.url), "utf8")).command;
+    const words = typeof said === "string" ? JSON.parse(said) : said;
+    if (Array.isArray(words) && words.length > 0) return words.map(String);
+  } catch {} // damaged: what is in PATH may do
+  return ["rewind", "bridge"];
 }
 
 function pick(event: object, path: string): unknown {

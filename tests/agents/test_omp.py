@@ -134,7 +134,7 @@ def test_rewind_restores_files_and_conversation(room: OmpRoom) -> None:
     with room.open() as omp:
         trees = three_prompts(room, omp)
         choose(omp, 'before "prompt 2', "Files + conversation")
-        omp.prompt("/rewind")
+        omp.prompt("/checkpoints")
         omp.wait_until(lambda: any("back at" in words for words in omp.shown("notify")), "end")
         assert room.tree() == trees[1]
         omp.prompt("instead " + script(text("yes")))
@@ -150,6 +150,14 @@ def test_a_new_session_gets_points_of_its_own(room: OmpRoom) -> None:
         session = omp.state()["sessionId"]
     rows = {cp["prompt"].split(" ")[0]: cp for cp in room.checkpoints() if cp["kind"] == "prompt"}
     assert rows["two"]["session"] == session != rows["one"]["session"]
+
+
+def test_settings_are_read_where_omp_has_them(room: OmpRoom) -> None:
+    room.settings({"rewind": {"silentCheckpoints": True, "retention": {"maxSnapshots": "few"}}})
+    with room.open() as omp:
+        omp.prompt("one " + script(room.write("a", "1\n"), text("done")))
+        assert omp.footer() == ""
+        assert [words for words in omp.shown("notify") if "retention.maxSnapshots" in words]
 
 
 def test_the_bridge_ends_with_omp_and_a_dead_one_is_replaced(room: OmpRoom) -> None:

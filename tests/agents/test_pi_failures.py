@@ -34,7 +34,7 @@ def in_restore(room: PiRoom, pi: Pi) -> tuple[int, str]:
     pi.prompt("one " + script(room.shell("for f in f*; do echo changed > $f; done"), text("done")))
     user, bridge = pi.entries("user")[0]["id"], pi.bridges()[0]
     number = pi.send("fork", entryId=user)
-    until(lambda: list((room.home / ".rewind").rglob("journal.json")), "no restore began")
+    until(lambda: (room.folder / "f0").read_bytes() == b"0\n", "no restore began")
     return bridge, number
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -419,3 +420,25 @@ def test_a_restore_that_cannot_be_done_forks_nothing(pi_room: PiRoom) -> None:
         assert (pi_room.tree(), pi.state()["sessionFile"]) == (before, file)
         assert any("nothing was forked" in words for words in pi.shown("notify"))
 
+
+
+def test_in_the_repository_our_snapshots_are_none_that_pi_rewind_hook_finds(
+    pi_room: PiRoom,
+) -> None:
+    """Their files are not at the top, so it would restore something else."""
+    pi_room.rewind("init", "--mode", "repo", "--yes")
+    with pi_room.open() as pi:
+        trees = three_prompts(pi_room, pi)
+        choose(pi, "Restore all")
+        pi.call("fork", entryId=pi.entries("user")[1]["id"])
+        assert pi_room.tree() == trees[1]
+        op = pi.entries(kind="rewind-op")[-1]["data"]
+        names = [*op["snapshots"], *pi.entries(kind="rewind-turn")[0]["data"]["snapshots"]]
+        choose(pi, "Undo last file rewind")
+        pi.call("fork", entryId=pi.entries("user")[0]["id"])
+
+        assert pi_room.tree() == trees[3]
+    commits = "".join(f"{name}^{{commit}}\n" for name in names)
+    found = subprocess.run(["git", "cat-file", "--batch-check"], cwd=pi_room.folder, text=True,
+                           input=commits, capture_output=True, check=True).stdout
+    assert len(names) == 4 and found.count(" missing\n") == 4

@@ -73,6 +73,10 @@ class Agent:
     def listen_to_keys(self) -> None:
         self._connection.tell("keys.listen")
 
+    def set_setting(self, key: str, value: object) -> None:
+        """Change one of the agent's own settings, where no file of ours to edit holds them."""
+        self._ask("settings.set", key, value)
+
     def alive(self) -> None:
         """Say that we are still at work."""
         self._connection.tell("alive")

@@ -80,7 +80,7 @@ class Planner:
         """Whether a path means anything, now or then."""
         return (
             not path
-            or os.path.lexists(self._full(path))
+            or (os.path.lexists(self._full(path)) and self._is_reached_by_folders(path))
             or self._target.is_folder(path)
             or self._target.lookup(path) is not None
             or path in self._target.manifest.fifos
@@ -123,6 +123,7 @@ class Planner:
                 step = Step(model.DELETE, path, git_mode=difference.old_mode,
                             old_oid=difference.old_oid)
                 self.plan.steps.append(step)
+        self._remove_folders_of_move()
         folders = {up for step in self.plan.steps for up in parents(step.path) if up}
         for folder in sorted(folders.union(empty), reverse=True):
             if self._concerns(folder) and not self._target.is_folder(folder):
@@ -132,8 +133,6 @@ class Planner:
                     self._kept_paths.add(folder)
                 else:
                     self._remove_folder(folder)
-
-        self._remove_folders_of_move()
 
     def _remove_folders_of_move(self) -> None:
         """Empty folders that the move that is taken back has made where rules hide them now."""
@@ -145,6 +144,7 @@ class Planner:
             if self._concerns(folder) and self._stands(folder) and self._becomes_empty(folder):
                 self.plan.steps.append(Step(model.RMDIR, folder))
                 self._removed.add(folder)
+        self._left_out_sorted = sorted(set(self._left_out_sorted) - self._removed)
 
     def _becomes_empty(self, folder: bytes) -> bool:
         try:
@@ -284,6 +284,7 @@ class Planner:
 
     def _make_folder(self, path: bytes) -> None:
         self._made.add(path)
+        self._make_way(path)
         perm = self._target.manifest.perm(path, 0o40000)
         action = model.MKDIR
         if self._stands(path):
@@ -293,17 +294,25 @@ class Planner:
             action = model.CHMOD
         self.plan.steps.append(Step(action, path, git_mode=0o40000, perm=perm))
 
+    def _make_way(self, path: bytes) -> None:
+        """Of a file in the place of a folder: the rescue has it, whatever paths were asked for."""
+        there = self._now.lookup(path)
+        if there is not None and there[0] != 0o40000 and not self._concerns(path):
+            self.plan.steps.append(
+                Step(model.DELETE, path, git_mode=there[0], old_oid=there[1])
+            )
+
     def _stands(self, path: bytes) -> bool:
         """Whether this is a folder already, but left out."""
-        return any(up in self._left_out for up in (path, *parents(path))) and all(
-            self._is_folder_now(up) for up in (path, *parents(path)) if up
+        return any(up in self._left_out for up in (path, *parents(path))) and (
+            self._is_folder_now(path) and self._is_reached_by_folders(path)
         )
 
     def _stands_as_kept(self, path: bytes, perm: int) -> bool:
         """Whether a folder that the move found there is there still, but not with its mode."""
         if path in self._removed or self._target.is_folder(path):
             return False
-        there = all(self._is_folder_now(up) for up in (path, *parents(path)) if up)
+        there = self._is_folder_now(path) and self._is_reached_by_folders(path)
         return there and self._perm_now(path) != perm
 
     def _perm_now(self, path: bytes) -> int:
@@ -401,7 +410,7 @@ class Planner:
             reason = self._left_out.get(up)
             if not up or not reason:
                 continue
-            if not self._is_folder_now(up):
+            if not self._is_folder_now(up) or reason == why.UNREADABLE:
                 found.append((up, reason))
             elif os.path.lexists(self._full(path)) and not (
                 step.action == model.MKDIR and self._is_folder_now(path)
@@ -422,6 +431,9 @@ class Planner:
             if self._now.is_folder(path) and path not in self._removed:
                 found.append((path, "kept"))
         return found
+
+    def _is_reached_by_folders(self, path: bytes) -> bool:
+        return all(self._is_folder_now(up) for up in parents(path) if up)
 
     def _full(self, path: bytes) -> bytes:
         return os.path.join(self._workspace.root, path)

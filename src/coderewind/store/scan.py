@@ -115,6 +115,7 @@ class Scan:
         self._scratch = scratch
         self._own = own
         self._progress = progress
+        self._taken_out: dict[bytes, str] = {}  # folders that cannot be captured any more
         self._seen = 0
         self._asked: set[bytes] = set()  # folders whose ignored names were asked about again
         self._width = 20
@@ -241,19 +242,23 @@ class Scan:
 
     def _leave_git_state(self) -> None:
         """A folder may have been taken in before the `.git` was met that names it."""
-        for path in sorted(self._git_state):
-            if path in self.drafts or (path in self.state.folders and path not in self.gone):
-                for draft in [p for p in self.drafts if p == path or p.startswith(path + b"/")]:
-                    del self.drafts[draft]
-                self._leave_out(path, why.GIT_STATE)
+        taken_in = [path for path in sorted(self._git_state) if path not in self.gone
+                    and (path in self.drafts or path in self.state.folders)]
+        for path in taken_in:
+            for draft in [p for p in self.drafts if p == path or p.startswith(path + b"/")]:
+                del self.drafts[draft]
+            self._leave_out(path, why.GIT_STATE)
+        if taken_in:
+            self._settle()
 
     def _leave_out(self, path: bytes, reason: str) -> None:
         """Take a folder out of what is captured."""
         self.gone.add(path)
+        self._taken_out[path] = reason  # also when its folder is listed again
         folder, _, name = path.rpartition(b"/")
         if folder not in self.drafts:
             self._list_all([folder])
-        if folder in self.drafts:
+        elif name in self.drafts[folder].subs:  # else it is not even there any more
             self.drafts[folder].subs.discard(name)
             self.drafts[folder].others[name] = (S_IFDIR, reason)
 
@@ -280,6 +285,9 @@ class Scan:
                 continue
             if entry.is_dir(follow_symlinks=False):
                 mode = S_IFDIR
+                if reason := self._taken_out and self._taken_out.get(join(path, name)):
+                    draft.others[name] = (mode, reason)
+                    continue
                 if name in subs:
                     draft.subs.add(name)
                     continue

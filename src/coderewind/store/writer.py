@@ -96,10 +96,10 @@ class Writer:
             mine.sort(key=lambda step: step.path, reverse=deepest_first)
             ordered += mine
         for step in ordered:
-            self._check(step)
+            self._opening_up(self._check, step)
         for number, step in enumerate(ordered):
             try:
-                self._one(step)
+                self._opening_up(self._try, step)
             except Moved as moved:
                 moved.half_way = number > 0
                 raise
@@ -179,13 +179,6 @@ class Writer:
         return digest.digest()
 
     # ---- changes
-
-    def _one(self, step: Step) -> None:
-        try:
-            self._try(step)
-        except PermissionError:
-            self._open_up(os.path.dirname(step.path))
-            self._try(step)
 
     def _try(self, step: Step) -> None:
         try:
@@ -282,6 +275,13 @@ class Writer:
 
     # ---- folders that were made writable for a while
 
+    def _opening_up(self, act: Callable[[Step], None], step: Step) -> None:
+        try:
+            act(step)
+        except PermissionError:
+            self._open_up(os.path.dirname(step.path))
+            act(step)
+
     def _open_up(self, folder: bytes) -> None:
         """Make a read-only folder writable until the end; its mode is put back by `_close_up`."""
         if folder in self._opened_up:
@@ -321,6 +321,7 @@ class Writer:
         if not folder:
             return self._root_fd, name
         fd = self._root_fd
+        passed: list[bytes] = []
         try:
             for part in folder.split(b"/"):
                 try:
@@ -330,6 +331,12 @@ class Writer:
                 if fd != self._root_fd:
                     os.close(fd)
                 fd = below
+                passed.append(part)
+        except PermissionError:  # this folder may not be passed through
+            if fd != self._root_fd:
+                os.close(fd)
+            self._open_up(b"/".join(passed))
+            return self._enter(path)
         except BaseException:
             if fd != self._root_fd:
                 os.close(fd)

@@ -329,3 +329,30 @@ def test_a_restore_asks_and_shows_its_plan_once(plain: Box) -> None:
     assert plain.read("a.txt") == b"a\n"
     assert said.count("a.txt") == 1
     assert "verified" in said
+
+
+@pytest.mark.parametrize(
+    ("env", "configured", "shown"),
+    [
+        ({"GIT_PAGER": "sed s/^/A:/ | cat", "PAGER": "false"}, "false", "A:+changed"),
+        ({"PAGER": "false"}, "sed s/^/B:/", "B:+changed"),
+        ({"PAGER": "sed s/^/C:/"}, "", "C:+changed"),
+        ({"GIT_PAGER": "", "PAGER": "false"}, "false", "+changed"),
+        ({"GIT_PAGER": "cat", "PAGER": "false"}, "false", "+changed"),
+        ({"PAGER": "no-such-pager -x"}, "", "+changed"),
+    ],
+)
+def test_a_diff_goes_through_the_pager_that_git_would_take(
+    box: Box, env: dict[str, str], configured: str, shown: str
+) -> None:
+    box.git("config", "core.pager", f"touch {box.canary}")  # what a repository says is not run
+    if configured:
+        box.git("config", "--global", "core.pager", configured)
+    box.save()
+    box.write("a.txt", "changed\n")
+    box.env |= {"TERM": "xterm", "NO_COLOR": "1", **env}
+
+    code, said = _at_a_terminal(box, "diff", answer="")
+
+    assert code == 0
+    assert shown in said.splitlines()

@@ -29,7 +29,8 @@ def test_every_recorded_payload_is_taken_silently(hooks: HookRoom, path: Path) -
 
     assert ended.stdout == ""
     assert hooks.log() == ""
-    registered = any(row["event"] == event for row in _exact()[path.parent.name])
+    registered = event == "UserPromptExpansion" or any(
+        row["event"] == event for row in _exact()[path.parent.name])
     assert ended.returncode == (0 if registered else ended.returncode)
     assert ended.returncode in (0, 1), "2 would block a tool"
 
@@ -207,6 +208,47 @@ def test_the_newest_compaction_and_clear_are_points(hooks: HookRoom) -> None:
     assert hooks.kinds() == ["settle", "prompt", "compact", "start"]
     show = json.loads(hooks.rewind("show", "@", "--json").stdout)
     assert show["anchor"]["parent_session"] == "s1"
+
+
+# ---- commands that are typed inside the agent
+
+
+def typed(hooks: HookRoom, command: str, arguments: str = "") -> str:
+    ended = hooks.hook("UserPromptExpansion", ok=False, command_name=command,
+                       command_args=arguments, prompt=f"/{command} {arguments}")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    if not ended.stdout:
+        return ""
+    answer = json.loads(ended.stdout)
+    assert answer["decision"] == "block"
+    return str(answer["reason"])
+
+
+def test_typed_commands_are_answered(hooks: HookRoom) -> None:
+    hooks.hook("UserPromptSubmit", prompt="one")
+    (hooks.folder / "old.txt").write_text("v1\n")
+
+    assert "checkpoint #3" in typed(hooks, "rewind-save", "kept -- so")
+    assert "kept -- so" in typed(hooks, "rewind-list")
+    assert "-v1" in typed(hooks, "rewind-diff", "3 1")
+    assert "change  old.txt" in typed(hooks, "rewind-undo")
+    assert hooks.tree()["old.txt"] == b"v0\n"
+    assert "change  old.txt" in typed(hooks, "rewind-redo")
+    assert "the conversation goes on as it is" in typed(hooks, "rewind-restore", "1 files")
+    assert hooks.tree()["old.txt"] == b"v0\n"
+    assert "/rewind-list" in typed(hooks, "rewind-restore")
+    assert "no checkpoint matches" in typed(hooks, "rewind-restore", "77")
+    assert typed(hooks, "compact") == ""
+
+
+def test_a_long_answer_is_cut(hooks: HookRoom) -> None:
+    hooks.hook("UserPromptSubmit", prompt="one")
+    (hooks.folder / "long.txt").write_text("x\n" * 1000)
+
+    said = typed(hooks, "rewind-diff", "1").splitlines()
+
+    assert len(said) < 210
+    assert "in a shell: rewind diff 1" in said[-1]
 
 
 # ---- tiers and settings

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -150,6 +151,7 @@ def test_a_batch_of_one_call_is_looked_at_unless_that_very_call_was(
     "git reset --hard HEAD~1", "cd x && git checkout -- .", "git clean -fdx", "git stash",
     "rm -rf build", "git -C sub reset --hard", "bash -c 'rm -fr x'", "git branch -D topic",
     "sudo rm -r x", "git restore .", "git checkout .", "find . -name '*.o' -delete",
+    "git checkout src/app.py", "git checkout HEAD~2 app.py && make",
 ])
 def test_a_command_that_throws_work_away_is_preceded_by_a_marked_checkpoint(
     hooks: HookRoom, command: str
@@ -166,6 +168,7 @@ def test_a_command_that_throws_work_away_is_preceded_by_a_marked_checkpoint(
 @pytest.mark.parametrize("command", [
     "git status", "git stash list", "ls -rf", "git checkout -b new", "npm run clean",
     "echo term", "git log --stat", "git commit -m 'reset'", "git checkout main",
+    "git checkout v1.2", "git checkout feature/x",
 ])
 def test_other_commands_are_not(hooks: HookRoom, command: str) -> None:
     hooks.hook("UserPromptSubmit", prompt="look")
@@ -175,28 +178,46 @@ def test_other_commands_are_not(hooks: HookRoom, command: str) -> None:
     assert len(hooks.checkpoints()) == before
 
 
-def test_what_a_git_command_threw_away_can_be_named_again(hooks: HookRoom) -> None:
+def test_what_git_commands_threw_away_is_brought_back_by_the_printed_ones(hooks: HookRoom) -> None:
     (hooks.folder / "new.txt").write_text("2\n")
     hooks.git("add", "new.txt")
     hooks.git("commit", "-qm", "second")
-    lost = hooks.git("rev-parse", "HEAD").strip()
-    (hooks.folder / "new.txt").write_text("3\n")
-    hooks.git("stash", "-q")
-    stash = hooks.git("rev-parse", "stash@{0}").strip()
+    hooks.git("branch", "topic")
+    for content in ("3\n", "4\n"):
+        (hooks.folder / "new.txt").write_text(content)
+        hooks.git("stash", "-q")
+    stashes = hooks.git("log", "-g", "--format=%H %gs", "stash")
     (hooks.folder / "staged.txt").write_text("s\n")
     hooks.git("add", "staged.txt")
+    lost = hooks.git("rev-parse", "HEAD").strip()
     hooks.hook("UserPromptSubmit", prompt="tidy up")
-    hooks.tool("PreToolUse", "Bash", "t1", command="git reset --hard HEAD~1; git stash drop")
+    hooks.tool("PreToolUse", "Bash", "t1", command="git reset --hard HEAD~1; git stash clear")
     number = str(hooks.only("before")["number"])
     hooks.git("reset", "-q", "--hard", "HEAD~1")
-    hooks.git("stash", "drop", "-q")
+    hooks.git("stash", "clear")
+    hooks.git("branch", "-D", "topic")
 
-    shown = hooks.rewind("show", number).stdout
-    assert f"git branch rescued-main {lost}" in shown
-    assert f"git stash store -m 'rescued' {stash}" in shown
+    printed = re.findall(r"^  git .*: (git .*)$", hooks.rewind("show", number).stdout, re.M)
+    assert len(printed) == 4
+    for command in printed:
+        subprocess.run(["sh", "-c", command], cwd=hooks.folder, env=hooks.env(), check=True)
+    assert hooks.git("rev-parse", "rescued-main", "rescued-topic").split() == [lost, lost]
+    assert hooks.git("log", "-g", "--format=%H %gs", "stash") == stashes
     hooks.rewind("restore", number, "--yes", "--index")
     assert hooks.tree()["new.txt"] == b"2\n"
     assert "A  staged.txt" in hooks.git("status", "--porcelain")
+
+
+def test_commits_that_no_branch_holds_are_named_again(hooks: HookRoom) -> None:
+    hooks.git("checkout", "-q", "--detach")
+    hooks.git("commit", "-q", "--allow-empty", "-m", "alone")
+    lost = hooks.git("rev-parse", "HEAD").strip()
+    hooks.hook("UserPromptSubmit", prompt="tidy up")
+    hooks.tool("PreToolUse", "Bash", "t1", command="git reset --hard main")
+    hooks.git("reset", "-q", "--hard", "main")
+
+    shown = hooks.rewind("show", str(hooks.only("before")["number"])).stdout
+    assert f"git branch rescued-HEAD {lost}" in shown
 
 
 def test_the_newest_compaction_and_clear_are_points(hooks: HookRoom) -> None:

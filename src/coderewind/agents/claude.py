@@ -67,7 +67,7 @@ class Claude(Adapter):
         if end < len(rows) and position.at != adapter.AT_END and _is_prompt(rows[end][0]):
             prompt = _words(rows[end][0])
         kept = rows[:end]
-        known = {row.get("uuid") for row, _ in kept}
+        known = [row.get("uuid") for row, _ in kept]
         while kept and _belongs_to_next(kept[-1][0], known):
             kept.pop()
         has_prompts = any(_is_prompt(row) for row, _ in kept)
@@ -176,7 +176,7 @@ def _is_boundary(row: dict[str, object]) -> bool:
     return row.get("type") == "system" and row.get("subtype") == "compact_boundary"
 
 
-def _belongs_to_next(row: dict[str, object], known: set[object]) -> bool:
+def _belongs_to_next(row: dict[str, object], known: list[object]) -> bool:
     """Rows that are written just before the prompt that they belong to."""
     if row.get("type") == "file-history-snapshot":
         return row.get("messageId") not in known

@@ -32,7 +32,9 @@ class Event:
     __slots__ = (
         "agent",
         "agent_type",
+        "arguments",
         "calls",
+        "command",
         "cwd",
         "message_id",
         "name",
@@ -58,6 +60,8 @@ class Event:
         self.subagent = _id(data.get("agent_id"))  # '' for the session's own agent
         self.agent_type = _text(data.get("agent_type"))[:40]
         self.calls = _calls(data)
+        self.command = _text(data.get("command_name"))  # a slash command, and what follows it
+        self.arguments = _text(data.get("command_args"))
 
     @property
     def call(self) -> Call | None:

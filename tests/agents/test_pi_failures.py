@@ -26,14 +26,14 @@ def until(done: Callable[[], object], what: str) -> None:
         time.sleep(0.002)
 
 
-def in_restore(room: PiRoom, pi: Pi) -> tuple[int, str]:
-    """Fill the folder, let the agent change it all, begin a /fork that restores it; the process
+def in_restore(room: PiRoom, pi: Pi, fork: str = "fork") -> tuple[int, str]:
+    """Fill the folder, let the agent change it all, begin a fork that restores it; the process
     that is at it, and the number of the answer."""
     for name in range(_MANY):
         (room.folder / f"f{name}").write_text(f"{name}\n")
     pi.prompt("one " + script(room.shell("for f in f*; do echo changed > $f; done"), text("done")))
     user, bridge = pi.entries("user")[0]["id"], pi.bridges()[0]
-    number = pi.send("fork", entryId=user)
+    number = pi.send(fork, entryId=user)
     until(lambda: (room.folder / "f0").read_bytes() == b"0\n", "no restore began")
     return bridge, number
 

@@ -20,7 +20,7 @@ class Hooked:
 
     def __init__(self, room: PiRoom) -> None:
         self.room = room
-        self.keep = ""
+        self.file, self.keep = "", ""
         self.trees: list[Tree] = []
         self.users: list[str] = []
         for number in (1, 2):

@@ -20,6 +20,7 @@ export default function rewind(pi: ExtensionAPI): void {
   const host = hostOf(pi);
   const contexts = new Map<number, Context>(); // of the calls that are under way
   let current: Context | undefined;
+  let cwd = "";
   let off = ""; // why nothing is done in this session
   let failures = 0;
   let greeted = false; // it has answered once
@@ -54,14 +55,10 @@ export default function rewind(pi: ExtensionAPI): void {
     "session.appendEntry": (_, [type, data]) => pi.appendEntry(String(type), data),
     "session.setLabel": (_, [id, label]) => pi.setLabel(String(id), label ? String(label) : undefined),
     "agent.isIdle": (ctx) => ctx.isIdle(),
-    "agent.sendUserMessage": (_, [text]) => pi.sendUserMessage(String(text), { expandPromptTemplates: true }),
-    "agent.sendMessage": (_, [message, options]) => pi.sendMessage(message as never, options as never),
-    "agent.setActiveTools": (_, [names]) => pi.setActiveTools(names as string[]),
     "agent.registerTool": (_, [tool]) => registerTool(tool as Json),
     "agent.registerCommand": (_, [name, description]) => registerCommand(String(name), String(description)),
     "command.navigateTree": (ctx, [id, options]) => ctx.navigateTree?.(String(id), (options ?? {}) as Json),
     "command.fork": (ctx, [id, options]) => ctx.fork?.(String(id), (options ?? {}) as Json),
-    "command.reload": (ctx) => ctx.reload?.(),
     "settings.set": (_, [key, value]) => host.set?.(String(key), value),
     "keys.listen": (ctx) => listenToKeys(ctx),
     ready: (_, [names]) => {
@@ -132,6 +129,12 @@ export default function rewind(pi: ExtensionAPI): void {
   /** Start the bridge if need be; false when the session goes on without. */
   function ensure(ctx: Context, reason: string, previous?: string): boolean {
     current = ctx;
+    if (greeting && ctx.cwd !== cwd) { // omp's /move: another folder, another bridge
+      bridge.stop();
+      off = "";
+      reason = "resume";
+    }
+    cwd = ctx.cwd;
     if (off || (bridge.running && greeting)) return !off;
     const manager = ctx.sessionManager;
     const facts = {

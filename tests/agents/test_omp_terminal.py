@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -88,3 +89,21 @@ def test_escape_twice_opens_checkpoints_once_the_user_has_said_so(
     screen.wait(r"(?s)\A(?!.*Rewind to)")
     screen.say("still here", "ok: still here")
     assert "doubleEscapeAction: none" in (room.agent_dir / "config.yml").read_text()
+
+
+def test_a_session_that_moves_to_another_folder_has_its_points_there(
+    room: OmpRoom, screen: Terminal, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    before = len(room.checkpoints())
+    screen.say(f"/move {other}", "other")
+    screen.keys("Enter")
+    screen.wait("> 🗑 .*other")
+    screen.say("third " + script(room.shell("pwd > here.txt"), text("third done")), "third done")
+    screen.wait("◆ 4 points")
+
+    assert (other / "here.txt").read_text() == f"{other}\n"
+    assert len(room.checkpoints()) == before
+    there = json.loads(room.rewind("-C", str(other), "list", "--json").stdout)["checkpoints"]
+    assert [cp["kind"] for cp in there] == ["after", "batch", "prompt", "start"]

@@ -38,6 +38,7 @@ GO_BACK = "Go back to before it"
 BOTH = "Files + conversation"
 FILES = "Files only"
 TALK = "Conversation only"
+OLDER = "… older checkpoints"
 ESCAPES = "⚙ Open this with Esc Esc"
 _ESCAPE = "doubleEscapeAction"
 _MOST = 200
@@ -53,9 +54,7 @@ class Browser:
 
     def rewind(self, _args: str) -> None:
         bridge = self.bridge
-        if not bridge.agent.is_idle():
-            bridge.agent.notify("Rewind: the agent is at work; stop it (Esc) or wait for it",
-                                WARNING)
+        if not self._is_idle():
             return
         try:
             if bridge.engine.is_interrupted() and not self._mended():
@@ -78,6 +77,14 @@ class Browser:
         if entry is not None and label:
             bridge.agent.set_label(entry.id, label)
         bridge.agent.notify(f"Rewind: checkpoint #{made.number}{': ' + label if label else ''}")
+
+    def _is_idle(self) -> bool:
+        """Whether the agent does nothing; somebody may make it work while a dialog is open."""
+        idle = self.bridge.agent.is_idle()
+        if not idle:
+            self.bridge.agent.notify("Rewind: the agent is at work; stop it (Esc) or wait for it",
+                                     WARNING)
+        return idle
 
     # ---- the browser
 
@@ -105,7 +112,7 @@ class Browser:
         bridge.engine.store.objects.close()
         entries = {entry.id: entry for entry in bridge.agent.entries()}
         rows: dict[str, Checkpoint | Point] = {}
-        for cp in timeline.checkpoints[:_MOST]:
+        for cp in timeline.checkpoints:
             rows[_row(cp, bridge.session.lineage)] = cp
         for point in reversed(bridge.points.older().values()):
             rows[_older_row(point)] = point
@@ -113,11 +120,17 @@ class Browser:
         undo = f"{UNDO}  (to #{before.number}, {age(before.time)})" if before else UNDO
         extra = [undo] if before else []
         extra += [REDO] if undone else []
+        names, start = list(rows), 0
         while True:
-            choice = bridge.agent.select("Rewind to", [*extra, *rows, *self._offer_keys()])
-            if choice == undo:
+            older = [OLDER] if len(names) > start + _MOST else []
+            choice = bridge.agent.select("Rewind to", [
+                *extra, *names[start : start + _MOST], *older, *self._offer_keys()])
+            if choice == OLDER:
+                start += _MOST
+                continue
+            if choice == undo and self._is_idle():
                 self._undo(timeline)
-            elif choice == REDO:
+            elif choice == REDO and self._is_idle():
                 self._redo()
             elif choice == ESCAPES:
                 self._set_keys()
@@ -137,6 +150,8 @@ class Browser:
         choice = bridge.agent.select(_preview(checkpoint, plan), options)
         if not choice:
             return True
+        if not self._is_idle():
+            return False
         moved = None
         if choice != TALK:
             moved = restores.restore(bridge, checkpoint)

@@ -21,6 +21,7 @@ from coderewind.cli.agents import (
 )
 from coderewind.cli.app import App, command, painted, plural
 from coderewind.cli.ending import Unwell, printable
+from coderewind.cli.offers import settings_and_values
 from coderewind.engine import settings
 from coderewind.errors import RewindError
 from coderewind.store import home
@@ -30,8 +31,8 @@ from coderewind.wiring import find_workspace
 
 
 @click.command()
-@click.argument("key", required=False)
-@click.argument("value", required=False)
+@click.argument("key", required=False, shell_complete=settings_and_values)
+@click.argument("value", required=False, shell_complete=settings_and_values)
 @click.option("--tier", type=click.Choice(settings.TIERS), help="Short for: config tier NAME.")
 @click.option("--project", is_flag=True, help="Set it for this folder only.")
 @click.option("--unset", is_flag=True, help="Take KEY out of the file, so that its default holds.")

@@ -152,7 +152,7 @@ def _register(
     tier = settings.load(store).text("tier")
     rows = connect_agents(app, names, tier, root=worktree_of(app), scope=scope, yes=yes,
                           replace=yes)
-    none = "  no agent was connected"
+    none = "  no agent was connected" if connect.find() else "  no agent was found to connect"
     app.out({"agents": rows}, lambda: show_connected(rows) if rows else click.echo(none))
 
 

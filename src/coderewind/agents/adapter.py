@@ -90,6 +90,11 @@ class Adapter:
         """
         raise NotImplementedError
 
+    def fresh_source(self, session: str, cwd: str) -> str:
+        """Where a session's file would be that is kept in a folder which is not the agent's own
+        (another session folder was set when it ran); '' when there are no such sessions."""
+        return ""
+
     def move(self, path: str, entry: str) -> str:
         """Make a closed session go on from `entry` ('' from its beginning); where it stood."""
         raise NotImplementedError
@@ -116,8 +121,6 @@ class Adapter:
         return real.startswith(below) and os.path.basename(real) == session + ".jsonl"
 
 
-
-
 def write_new(path: str, data: bytes) -> None:
     """A private file that was not there before, complete or not at all."""
     temp = write_aside(os.fsencode(path), data)
@@ -125,5 +128,3 @@ def write_new(path: str, data: bytes) -> None:
         os.link(temp, path)  # unlike a rename, refuses to replace
     finally:
         os.unlink(temp)
-
-

@@ -112,18 +112,17 @@ class App:
         return _is_terminal(sys.stdin) and _is_terminal(sys.stderr)
 
     def root_path(self, engine: Engine, path: str) -> bytes:
-        """A path typed by the user, relative to the worktree's root."""
+        """A path typed by the user, relative to the worktree's root.
+
+        Below the root it is taken by its words: what is a link now may have been a folder then.
+        """
         full = os.path.normpath(os.path.join(os.path.realpath(os.fsencode(self.directory)),
                                              os.fsencode(path)))
-        parent = os.path.realpath(os.path.dirname(full))
-        full = os.path.join(parent, os.path.basename(full)) if parent != full else full
-        root = engine.workspace.root
-        if full == root:
-            return b""
-        prefix = root if root.endswith(b"/") else root + b"/"
-        if not full.startswith(prefix):
-            raise RewindError(f"{path} is outside {to_text(root)}", exit_code=2)
-        return full[len(prefix):]
+        parts = full.split(b"/")
+        for depth in range(1, len(parts) + 1):
+            if os.path.realpath(b"/".join(parts[:depth]) or b"/") == engine.workspace.root:
+                return b"/".join(parts[depth:])
+        raise RewindError(f"{path} is outside {to_text(engine.workspace.root)}", exit_code=2)
 
 
 def command(function: F) -> F:

@@ -445,7 +445,7 @@ class _Capture:
             for name, _, reason in folder[OTHERS]:
                 full = join(path, name)
                 found.append((full, reason))
-                if reason in (why.TOO_LARGE, why.UNREADABLE) or name == b".gitignore":
+                if reason in (why.TOO_LARGE, why.UNREADABLE) or name in (b".git", b".gitignore"):
                     state.watched[full] = self.scan.watched(full)
         if not self.scan.close_index_questions():
             found.append((b".git/index", why.FOREIGN_INDEX))

@@ -285,7 +285,7 @@ def test_a_damaged_journal_is_said_with_its_cure(plain: Box) -> None:
     plain.write(f"{private}/journal.json", "{")
 
     _, _, err = _said(plain, "status")
-    assert err == "rewind: the journal of a restore is damaged: rewind doctor --repair\n"
+    assert err == "rewind: the journal of a restore is damaged: rewind doctor --repair removes it\n"
 
 
 # ---- a terminal

@@ -122,7 +122,8 @@ class App:
         for depth in range(1, len(parts) + 1):
             if os.path.realpath(b"/".join(parts[:depth]) or b"/") == engine.workspace.root:
                 return b"/".join(parts[depth:])
-        raise RewindError(f"{path} is outside {to_text(engine.workspace.root)}", exit_code=2)
+        raise RewindError(f"{path} is outside {to_text(engine.workspace.root)}",
+                          hint="name a path inside it", exit_code=2)
 
 
 def command(function: F) -> F:

@@ -118,7 +118,8 @@ class Ledger:
         try:
             return _parsed(lines)
         except (ValueError, RecursionError) as error:
-            raise RewindError("the ledger is damaged", hint="rewind doctor") from error
+            raise RewindError("the ledger is damaged",
+                              hint="rewind doctor shows what is damaged") from error
 
     def chain(self) -> list[Record]:
         """All records as the commits say, without the copy."""

@@ -72,6 +72,10 @@ class Adapter:
         """Id and words of the newest prompt near the end of a session file."""
         raise NotImplementedError
 
+    def caller(self, path: str) -> str:
+        """The session that called this one as its subagent; '' for a session of the user's."""
+        return ""
+
     def attached(self, path: str) -> list[tuple[str, str]]:
         """Other files of a session that are to be archived: name and path."""
         raise NotImplementedError
@@ -116,8 +120,6 @@ class Adapter:
         return real.startswith(below) and os.path.basename(real) == session + ".jsonl"
 
 
-
-
 def write_new(path: str, data: bytes) -> None:
     """A private file that was not there before, complete or not at all."""
     temp = write_aside(os.fsencode(path), data)
@@ -125,5 +127,3 @@ def write_new(path: str, data: bytes) -> None:
         os.link(temp, path)  # unlike a rename, refuses to replace
     finally:
         os.unlink(temp)
-
-

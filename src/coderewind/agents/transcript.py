@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 CHUNK = 4 << 20
 _CHECKED = 256
+_HEAD = 64 << 10
 _TAIL = 256 << 10
 
 
@@ -114,6 +115,19 @@ def read_session(path: str, limit: int = -1) -> bytes:
             return file.read(limit)
         except OSError:
             return b""
+
+
+def first_row(path: str) -> dict[str, object]:
+    """The first row of a session file; an empty one when there is none."""
+    fd = open_session(path)
+    if fd < 0:
+        return {}
+    try:
+        return row_of(os.pread(fd, _HEAD, 0).partition(b"\n")[0]) or {}
+    except OSError:
+        return {}
+    finally:
+        os.close(fd)
 
 
 def last_rows(path: str) -> list[dict[str, object]]:

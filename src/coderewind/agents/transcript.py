@@ -6,9 +6,10 @@ far, and a check of the last bytes before that, so that a file that was rewritte
 
 from __future__ import annotations
 
-import json
 import os
 from stat import S_ISREG
+
+from coderewind.model import json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -173,6 +174,8 @@ def rows_of(data: bytes) -> Iterator[tuple[dict[str, object], bytes]]:
 
 def line_of(row: dict[str, object]) -> bytes:
     """A row as a line, in the agents' own spelling."""
+    import json
+
     try:
         return json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode()
     except UnicodeEncodeError:  # half a surrogate pair: only its escape is valid UTF-8

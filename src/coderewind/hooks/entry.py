@@ -78,10 +78,16 @@ def _arguments(argv: list[str]) -> tuple[str, str]:
 
 
 def _limit(seconds: float) -> None:
-    import signal
+    # What `signal` wraps in enums.
+    from _signal import (  # type: ignore[import-not-found]
+        ITIMER_REAL,
+        SIGALRM,
+        setitimer,
+        signal,
+    )
 
-    signal.signal(signal.SIGALRM, _time_up)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal(SIGALRM, _time_up)
+    setitimer(ITIMER_REAL, seconds)
 
 
 def _time_up(_signum: int, _frame: object) -> None:

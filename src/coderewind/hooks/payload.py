@@ -6,10 +6,9 @@ but letters, digits and a few signs.
 
 from __future__ import annotations
 
-import json
-
 from coderewind.errors import RewindError
 from coderewind.hooks.names import CLAUDE, DROID
+from coderewind.model import json
 
 _LONGEST_ID = 128
 _LONGEST_PATH = 4096

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
+
+from coderewind.wiring import open_engine
 
 from .fake_model import Json, script, text
 from .pi import NAV, Pi, PiRoom
@@ -225,6 +229,50 @@ def test_rewinds_are_undone_and_redone_over_several_levels(pi_room: PiRoom) -> N
     assert seen == [trees[0], trees[1], trees[2], trees[3], trees[2], trees[1]]
 
 
+def test_nothing_is_restored_under_an_agent_that_was_set_to_work_meanwhile(
+    pi_room: PiRoom,
+) -> None:
+    with pi_room.open() as pi:
+        trees = three_prompts(pi_room, pi)
+        before = len(pi.events)
+
+        def answer(dialog: Json) -> str:
+            if dialog["title"] == "Rewind to":
+                return next(str(o) for o in dialog["options"] if 'before "prompt 2' in o)
+            asked = pi_room.model.turns()
+            pi.send("prompt", message="busy " + script({"text": "late", "sleep": 3}))
+            while pi_room.model.turns() == asked:
+                time.sleep(0.01)
+            return "Files only"
+
+        pi.answer = answer
+        pi.prompt("/rewind")
+        pi.settle(before)
+
+        assert "the agent is at work" in pi.shown("notify")[-1]
+        assert pi_room.tree() == trees[3]
+
+
+def test_every_checkpoint_can_be_reached_however_many_there_are(
+    pi_room: PiRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(pi_room.home))
+    engine = open_engine(str(pi_room.folder), create=True)
+    engine.save(label="the very first")
+    (pi_room.folder / "later").write_text("x\n")
+    for _ in range(200):
+        engine.save()
+    with pi_room.open() as pi:
+        pi.state()
+        pi.wait_until(lambda: pi.footer() != "", "footer")
+        dialogs = choose(pi, "older checkpoints", "the very first", "Files only")
+
+        pi.prompt("/rewind")
+
+        assert len(dialogs[0]["options"]) == 201
+        assert pi_room.tree() == {"old.txt": b"v0\n"}
+
+
 def test_undo_takes_the_conversation_along(pi_room: PiRoom) -> None:
     with pi_room.open() as pi:
         trees = three_prompts(pi_room, pi)
@@ -419,3 +467,25 @@ def test_a_restore_that_cannot_be_done_forks_nothing(pi_room: PiRoom) -> None:
         assert (pi_room.tree(), pi.state()["sessionFile"]) == (before, file)
         assert any("nothing was forked" in words for words in pi.shown("notify"))
 
+
+
+def test_in_the_repository_our_snapshots_are_none_that_pi_rewind_hook_finds(
+    pi_room: PiRoom,
+) -> None:
+    """Their files are not at the top, so it would restore something else."""
+    pi_room.rewind("init", "--mode", "repo", "--yes")
+    with pi_room.open() as pi:
+        trees = three_prompts(pi_room, pi)
+        choose(pi, "Restore all")
+        pi.call("fork", entryId=pi.entries("user")[1]["id"])
+        assert pi_room.tree() == trees[1]
+        op = pi.entries(kind="rewind-op")[-1]["data"]
+        names = [*op["snapshots"], *pi.entries(kind="rewind-turn")[0]["data"]["snapshots"]]
+        choose(pi, "Undo last file rewind")
+        pi.call("fork", entryId=pi.entries("user")[0]["id"])
+
+        assert pi_room.tree() == trees[3]
+    commits = "".join(f"{name}^{{commit}}\n" for name in names)
+    found = subprocess.run(["git", "cat-file", "--batch-check"], cwd=pi_room.folder, text=True,
+                           input=commits, capture_output=True, check=True).stdout
+    assert len(names) == 4 and found.count(" missing\n") == 4

@@ -90,6 +90,18 @@ def test_a_resumed_session_has_a_point_where_it_goes_on(pi_room: PiRoom) -> None
     assert set(points(pi_room)) == {answer}
 
 
+def test_a_resumed_session_keeps_the_points_that_it_had(pi_room: PiRoom) -> None:
+    with pi_room.open() as pi:
+        pi.prompt("one " + script(pi_room.write("a.txt", "1\n"), text("done")))
+        file, before = pi.state()["sessionFile"], pi.footer()
+    (pi_room.folder / "a.txt").write_text("by hand\n")
+    with pi_room.open("--session", file) as pi:
+        pi.wait_until(lambda: pi.footer() != "", "footer")
+
+        assert pi.footer() == before == "◆ 3 points / 2 snapshots"
+    assert pi_room.checkpoints()[-1]["kind"] == "start"
+
+
 def test_a_new_session_over_rpc_is_announced_twice_and_begins_once(pi_room: PiRoom) -> None:
     with pi_room.open() as pi:
         pi.prompt("one")

@@ -94,6 +94,11 @@ class Adapter:
         """
         raise NotImplementedError
 
+    def fresh_source(self, session: str, cwd: str) -> str:
+        """Where a session's file would be that is kept in a folder which is not the agent's own
+        (another session folder was set when it ran); '' when there are no such sessions."""
+        return ""
+
     def move(self, path: str, entry: str) -> str:
         """Make a closed session go on from `entry` ('' from its beginning); where it stood."""
         raise NotImplementedError

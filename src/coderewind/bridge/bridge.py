@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 
+from coderewind.bridge import marks
 from coderewind.bridge.agent import WARNING, Agent
 from coderewind.bridge.points import Points
 from coderewind.bridge.rpc import Connection, Gone
@@ -75,6 +76,11 @@ class Bridge:
         """Do something when the agent has gone: nobody waits for it."""
         self._at_end.append(handler)
 
+    def mark(self, custom: str, data: Data) -> None:
+        """Write down in the session which snapshots belong where."""
+        in_repository = self.engine.store.mode == "repo"
+        self.agent.append(custom, marks.apart(data) if in_repository else data)
+
     def say_once(self, message: str) -> None:
         """A failure that the user should know of, but not at every event."""
         if message not in self._said:
@@ -139,7 +145,7 @@ class Bridge:
                     "off": f"no checkpoints: {error.message}"}
         self.engine = place.engine
         self.engine.progress = self._progress
-        self.settings, problems = with_agents(place.settings, self._agents_own(),
+        self.settings, problems = with_agents(place.settings, self.session.settings.get("rewind"),
                                               "the agent's settings")
         self.session.is_silent = self.settings.flag("silentCheckpoints")
         self.points = Points(self.engine, self.session)
@@ -152,14 +158,6 @@ class Bridge:
         self.agent.ready(["before_agent_start", "turn_end"] if self._tools else [])
         self._emit("hello", {}, self.session.leaf)
         return {"protocol": PROTOCOL, "version": __version__}
-
-    def _agents_own(self) -> object:
-        """What the agent's settings say of Rewind; omp tells of none, they are in a file."""
-        if self.session.agent == "omp":
-            from coderewind.agents.omp import Omp
-
-            return Omp().setting("rewind")
-        return self.session.settings.get("rewind")
 
     def _progress(self, _what: str, _count: int) -> None:
         """At work; a restore goes on when nobody is left to hear it."""

@@ -1,6 +1,6 @@
 """/rewind: all checkpoints, newest first; what restoring one would change; and undo and redo.
 
-/checkpoint makes one by hand.
+In omp it is /checkpoints, because omp has a /rewind of its own. /checkpoint makes one by hand.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ GO_BACK = "Go back to before it"
 BOTH = "Files + conversation"
 FILES = "Files only"
 TALK = "Conversation only"
+OLDER = "… older checkpoints"
 ESCAPES = "⚙ Open this with Esc Esc"
 _ESCAPE = "doubleEscapeAction"
 _MOST = 200
@@ -53,9 +54,7 @@ class Browser:
 
     def rewind(self, _args: str) -> None:
         bridge = self.bridge
-        if not bridge.agent.is_idle():
-            bridge.agent.notify("Rewind: the agent is at work; stop it (Esc) or wait for it",
-                                WARNING)
+        if not self._is_idle():
             return
         try:
             if bridge.engine.is_interrupted() and not self._mended():
@@ -74,10 +73,18 @@ class Browser:
         place = Place(SAVE, at.AT_ENTRY if entry else at.AT_START, entry.id if entry else "",
                       label=label)
         made = bridge.points.make(place)[0]
-        bridge.agent.append(marks.OP, marks.op(made.snapshot))
+        bridge.mark(marks.OP, marks.op(made.snapshot))
         if entry is not None and label:
             bridge.agent.set_label(entry.id, label)
         bridge.agent.notify(f"Rewind: checkpoint #{made.number}{': ' + label if label else ''}")
+
+    def _is_idle(self) -> bool:
+        """Whether the agent does nothing; somebody may make it work while a dialog is open."""
+        idle = self.bridge.agent.is_idle()
+        if not idle:
+            self.bridge.agent.notify("Rewind: the agent is at work; stop it (Esc) or wait for it",
+                                     WARNING)
+        return idle
 
     # ---- the browser
 
@@ -105,17 +112,25 @@ class Browser:
         bridge.engine.store.objects.close()
         entries = {entry.id: entry for entry in bridge.agent.entries()}
         rows: dict[str, Checkpoint | Point] = {}
-        for cp in timeline.checkpoints[:_MOST]:
+        for cp in timeline.checkpoints:
             rows[_row(cp, bridge.session.lineage)] = cp
         for point in reversed(bridge.points.older().values()):
             rows[_older_row(point)] = point
-        extra = [UNDO] if self._last_move(timeline) else []
-        extra += [REDO] if timeline.position.redo else []
+        before, undone = self._last_move(timeline), timeline.position.redo
+        undo = f"{UNDO}  (to #{before.number}, {age(before.time)})" if before else UNDO
+        extra = [undo] if before else []
+        extra += [REDO] if undone else []
+        names, start = list(rows), 0
         while True:
-            choice = bridge.agent.select("Rewind to", [*extra, *rows, *self._offer_keys()])
-            if choice == UNDO:
+            older = [OLDER] if len(names) > start + _MOST else []
+            choice = bridge.agent.select("Rewind to", [
+                *extra, *names[start : start + _MOST], *older, *self._offer_keys()])
+            if choice == OLDER:
+                start += _MOST
+                continue
+            if choice == undo and self._is_idle():
                 self._undo(timeline)
-            elif choice == REDO:
+            elif choice == REDO and self._is_idle():
                 self._redo()
             elif choice == ESCAPES:
                 self._set_keys()
@@ -135,16 +150,18 @@ class Browser:
         choice = bridge.agent.select(_preview(checkpoint, plan), options)
         if not choice:
             return True
+        if not self._is_idle():
+            return False
         moved = None
         if choice != TALK:
             moved = restores.restore(bridge, checkpoint)
         if choice == FILES or target is None:
-            bridge.agent.append(marks.OP, moved.op() if moved else marks.op())
+            bridge.mark(marks.OP, moved.op() if moved else marks.op())
         else:
             self._navigate(checkpoint, target, moved)
         done = plural(moved.changes, "change") if moved else "files are as they were"
         bridge.agent.notify(f"Rewind: back at #{checkpoint.number} ({done}); "
-                            "/rewind takes it back")
+                            f"/{bridge.session.browser} takes it back")
         bridge.show()
         return False
 
@@ -165,14 +182,14 @@ class Browser:
         before = bridge.agent.leaf()
         if target.id == before:  # nothing to move
             if moved is not None:
-                bridge.agent.append(marks.OP, moved.op())
+                bridge.mark(marks.OP, moved.op())
             return
         bridge.navigating = moved or Moved(bridge.points.baseline(
             Place("settle", at.AT_TURN, label="before the conversation was moved")))
         try:
             if not bridge.agent.navigate(target.id):
-                raise RewindError("the conversation stayed where it was",
-                                  hint="files were restored; /rewind takes it back")
+                raise RewindError("the conversation stayed where it was", hint="files were "
+                                  f"restored; /{bridge.session.browser} takes it back")
         finally:
             bridge.navigating = None
         data: dict[str, object] = {"agent": bridge.session.agent, "session": bridge.session.id,
@@ -197,10 +214,10 @@ class Browser:
         bridge.points.refresh()
         current = before.snapshot if before else ""
         moved = Moved(current, outcome.rescue.snapshot if outcome.rescue else "")
-        bridge.agent.append(marks.OP, moved.op())
+        bridge.mark(marks.OP, moved.op())
         self._navigate_back(before)
         bridge.agent.notify(f"Rewind: undone ({plural(len(outcome.plan.steps), 'change')}); "
-                            "/rewind can redo it")
+                            f"/{bridge.session.browser} can redo it")
         bridge.show()
 
     def _navigate_back(self, before: Checkpoint | None) -> None:
@@ -225,7 +242,7 @@ class Browser:
         outcome = bridge.engine.redo()
         bridge.points.refresh()
         target = outcome.target.snapshot if outcome.target else ""
-        bridge.agent.append(marks.OP, Moved(
+        bridge.mark(marks.OP, Moved(
             target, outcome.rescue.snapshot if outcome.rescue else "").op())
         bridge.agent.notify(f"Rewind: redone ({plural(len(outcome.plan.steps), 'change')})")
         bridge.show()
@@ -237,26 +254,33 @@ class Browser:
         if bridge.session.mode == "tui" and bridge.session.settings.get(_ESCAPE) == "none":
             bridge.agent.listen_to_keys()
         if bridge.engine.journal.exists():
-            bridge.agent.notify("Rewind: a restore was interrupted; /rewind finishes it or goes "
-                                "back", WARNING)
+            bridge.agent.notify(f"Rewind: a restore was interrupted; /{bridge.session.browser} "
+                                "finishes it or goes back", WARNING)
 
     def _offer_keys(self) -> list[str]:
-        """Pi's own Esc Esc opens /tree. Only when that is turned off can it open this."""
+        """The agent's own Esc Esc goes elsewhere. Only when that is off can it open this."""
         session = self.bridge.session
-        free = session.mode != "tui" or session.agent != "pi"
-        return [] if free or session.settings.get(_ESCAPE) == "none" else [ESCAPES]
+        free = session.mode != "tui" or session.settings.get(_ESCAPE) == "none"
+        return [] if free else [ESCAPES]
 
     def _set_keys(self) -> None:
         bridge = self.bridge
+        of_pi = bridge.session.agent == "pi"
         path = os.path.join(adapter_of("pi").home(), "settings.json")
-        if not bridge.agent.confirm("Esc Esc opens /rewind",
-                                    f'This sets "{_ESCAPE}": "none" in {path}, so that Esc Esc '
-                                    "does not open /tree any more."):
+        where = path if of_pi else "the settings of omp"
+        command = f"/{bridge.session.browser}"
+        if not bridge.agent.confirm(f"Esc Esc opens {command}",
+                                    f'This sets "{_ESCAPE}": "none" in {where}: what Esc Esc '
+                                    "opened so far stays behind its command."):
             return
-        plan_edit(path, lambda data: data.update({_ESCAPE: "none"})).apply()
+        if of_pi:
+            plan_edit(path, lambda data: data.update({_ESCAPE: "none"})).apply()
+        else:
+            bridge.agent.set_setting(_ESCAPE, "none")
+            bridge.agent.listen_to_keys()
         bridge.session.settings[_ESCAPE] = "none"
-        bridge.agent.notify("Rewind: Esc Esc on an empty line opens /rewind, in the next session "
-                            "or after /reload")
+        when = ", in the next session or after /reload" if of_pi else ""
+        bridge.agent.notify(f"Rewind: Esc Esc on an empty line opens {command}{when}")
 
 
 def _row(cp: Checkpoint, lineage: list[str]) -> str:
@@ -296,5 +320,5 @@ def _preview(checkpoint: Checkpoint, plan: Plan) -> str:
 def register(bridge: Bridge) -> None:
     browser = Browser(bridge)
     bridge.on("hello", browser.begin)
-    bridge.command("rewind", browser.rewind)
+    bridge.command(bridge.session.browser, browser.rewind)
     bridge.command("checkpoint", browser.checkpoint)

@@ -111,6 +111,8 @@ def prepare(engine: Engine, checkpoint: Checkpoint) -> Talk:
     source = anchor.transcript if valid else next(iter(paths), "")
     if cut is None and checkpoint.at in (places.AT_START, places.AT_PROMPT) and not paths:
         cut = Cut([], anchor.prompt, has_prompts=False) if _is_first(engine, checkpoint) else None
+    if cut is not None and not source:
+        source = adapter.fresh_source(anchor.session, os.fsdecode(engine.workspace.root))
     if cut is None or not source:
         raise RewindError(
             f"the conversation of checkpoint #{checkpoint.number} is not there: "

@@ -425,16 +425,41 @@ def test_a_cancelled_tree_dialog_stays(pi_room: PiRoom) -> None:
 # ---- what is asked, and what is not
 
 
-def test_a_point_of_another_branch_names_both(pi_room: PiRoom) -> None:
+@pytest.mark.parametrize("how", ["fork", "tree", "rewind"])
+def test_a_point_of_another_branch_names_both(pi_room: PiRoom, how: str) -> None:
     with pi_room.open(extensions=NAV) as pi:
         trees = three_prompts(pi_room, pi)
+        user = pi.entries("user")[1]["id"]
         pi_room.git("checkout", "-q", "-b", "elsewhere")
-        dialogs = choose(pi, "Restore all")
-        pi.call("fork", entryId=pi.entries("user")[1]["id"])
+        if how == "fork":
+            dialogs = choose(pi, "Restore all")
+            pi.call("fork", entryId=user)
+        elif how == "tree":
+            dialogs = choose(pi, "Restore files to that point")
+            go(pi, user)
+        else:
+            dialogs = choose(pi, 'before "prompt 2', "Files only")
+            pi.prompt("/rewind")
 
-        assert "branch main" in dialogs[0]["title"] and "elsewhere" in dialogs[0]["title"]
+        assert "branch main" in dialogs[-1]["title"] and "elsewhere" in dialogs[-1]["title"]
         assert pi_room.tree() == trees[1]
     assert pi_room.git("branch", "--show-current").strip() == "elsewhere"
+
+
+def test_what_was_ignored_stays_when_the_agent_deletes_the_ignore_file(pi_room: PiRoom) -> None:
+    (pi_room.folder / ".gitignore").write_text("secret\nbuild/\n")
+    for name in ("secret", "build/out", "node_modules/x/index.js", ".venv/bin/python"):
+        path = pi_room.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("precious\n")
+    with pi_room.open() as pi:
+        before = pi_room.tree()
+        pi.prompt("go " + script(pi_room.shell("rm .gitignore; echo 1 > a.txt; echo x > secret"),
+                                 text("done")))
+        choose(pi, "Restore all")
+        pi.call("fork", entryId=pi.entries("user")[0]["id"])
+
+        assert pi_room.tree() == {**before, "secret": b"x\n"}
 
 
 def test_an_extension_may_prefer_the_conversation_only(pi_room: PiRoom) -> None:

@@ -273,19 +273,51 @@ def test_every_checkpoint_can_be_reached_however_many_there_are(
         assert pi_room.tree() == {"old.txt": b"v0\n"}
 
 
-def test_undo_takes_the_conversation_along(pi_room: PiRoom) -> None:
+def said(pi: Pi) -> list[str]:
+    """What the user said on the branch that the session stands at."""
+    entries = {entry["id"]: entry for entry in pi.entries()}
+    found, entry = [], entries.get(pi.leaf())
+    while entry:
+        if entry.get("message", {}).get("role") == "user":
+            found.append(entry["message"]["content"][0]["text"].partition(" SCRIPT")[0])
+        entry = entries.get(entry["parentId"])
+    return found[::-1]
+
+
+def test_undo_and_redo_take_the_conversation_along(pi_room: PiRoom) -> None:
     with pi_room.open() as pi:
         trees = three_prompts(pi_room, pi)
-        choose(pi, 'before "prompt 2', "Files + conversation")
-        pi.prompt("/rewind")
-        choose(pi, "↩ Undo last rewind")
-
+        for number in (3, 2):
+            choose(pi, f'before "prompt {number}', "Files + conversation")
+            pi.prompt("/rewind")
+        seen = [(pi_room.tree(), said(pi))]
+        for what in ("↩ Undo", "↩ Undo", "↪ Redo", "↪ Redo", "↩ Undo"):
+            choose(pi, what)
+            pi.prompt("/rewind")
+            seen.append((pi_room.tree(), said(pi)))
+        choose(pi, "↩ Undo")
         pi.prompt("/rewind")
         pi.prompt("and now")
 
-        assert pi_room.tree() == trees[3]
         assert [w for w in pi_room.model.heard() if w.startswith("U:prompt")] == [
             "U:prompt 1", "U:prompt 2", "U:prompt 3"]
+    prompts = ["prompt 1", "prompt 2", "prompt 3"]
+    states = [(trees[number], prompts[:number]) for number in range(4)]
+    assert seen == [states[number] for number in (1, 2, 3, 2, 1, 2)]
+
+
+def test_a_conversation_that_was_moved_alone_leaves_undo_as_it_was(pi_room: PiRoom) -> None:
+    with pi_room.open() as pi:
+        trees = three_prompts(pi_room, pi)
+        choose(pi, 'before "prompt 3', "Files only")
+        pi.prompt("/rewind")
+        choose(pi, 'before "prompt 2', "Conversation only")
+        pi.prompt("/rewind")
+        assert "takes it back" not in pi.shown("notify")[-1]
+        choose(pi, "↩ Undo")
+        pi.prompt("/rewind")
+
+        assert (pi_room.tree(), said(pi)) == (trees[3], ["prompt 1"])
 
 
 def test_a_checkpoint_by_hand_has_its_label(pi_room: PiRoom) -> None:

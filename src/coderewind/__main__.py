@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 def main() -> None:
     """Run the command line and exit."""
     _open_standard_streams()
+    os.umask(os.umask(0o077) & 0o077)  # what we make for ourselves we must be able to open
     _leave(run(sys.argv[1:]))
 
 

@@ -77,6 +77,45 @@ def test_a_worktree_entered_in_the_session(claude: ClaudeRoom) -> None:
     assert claude.resume_and_ask(resume["session"]) == [*said, "U:PROBE"]
 
 
+def test_a_turn_that_a_slash_command_began(claude: ClaudeRoom) -> None:
+    commands = claude.home / ".claude" / "commands"
+    commands.mkdir(exist_ok=True)
+    (commands / "mine.md").write_text("---\ndescription: mine\n---\nDo $ARGUMENTS\n")
+    first = claude.run("P1 " + script(claude.write("a.txt", "a\n"), text("A1")))
+    claude.run("/mine P2 " + script(claude.write("b.txt", "b\n"), text("A2")), go_on=first)
+    claude.run("P3 please", go_on=first)
+    said = ["U:P1", "A:<Write>", "U:<result>", "A:A1"]
+    done = ["U:Do P2", "A:<Write>", "U:<result>", "A:A2"]
+
+    def heard_after(kind: str, words: str) -> list[str]:
+        number = str(claude.only(kind, words)["number"])
+        resume = claude.json("restore", number, "--yes", "--context-only")["resume"]
+        assert resume["prompt"].startswith(words if kind == "prompt" else "")
+        return claude.resume_and_ask(resume["session"])
+
+    assert heard_after("after", '"P1') == [*said, "U:PROBE"]
+    assert heard_after("prompt", "/mine P2") == [*said, "U:PROBE"]
+    assert heard_after("after", '"/mine') == [*said, *done, "U:PROBE"]
+
+
+def test_a_compaction_in_the_middle_of_a_turn(claude: ClaudeRoom) -> None:
+    first = claude.run("P1 " + script(claude.write("a.txt", "a\n"), text("A1")))
+    write: dict[str, Any] = {**claude.write("b.txt", "b\n"), "full": True}
+    claude.run("P2 " + script(write, text("A2")), go_on=first)
+    said = ["U:P1", "A:<Write>", "U:<result>", "A:A1"]
+
+    compact = claude.json("restore", str(claude.only("compact")["number"]), "--yes")["resume"]
+    assert compact["prompt"].startswith("P2 ")
+    assert claude.resume_and_ask(compact["session"]) == [*said, "U:PROBE"]
+    after = claude.only("after", '"P2')
+    assert (after["label"].endswith("→ Write b.txt"), after["files"]) == (True, 1)
+    end = claude.json("restore", str(after["number"]), "--yes")["resume"]
+    heard = claude.resume_and_ask(end["session"])
+    assert heard[0].startswith("U:This session is being continued")
+    assert heard[-2].startswith("A:ok: This session is being continued")
+    assert "A:No response requested." not in heard
+
+
 def test_auto_mode_among_the_hooks_of_others(claude: ClaudeRoom, tmp_path: Path) -> None:
     log = tmp_path / "others.log"
     path = claude.home / ".claude" / "settings.json"

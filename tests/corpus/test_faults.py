@@ -413,6 +413,20 @@ def test_a_damaged_object_is_found_before_a_file_is_touched(either: Box, how: st
     assert either.rewind("doctor", ok=False).code == 1
 
 
+def test_a_damaged_staged_content_is_found_before_a_file_is_touched(box: Box) -> None:
+    box.write("a.txt", os.urandom(100_000)).git("add", "a.txt")
+    box.write("a.txt", "small")
+    checkpoint = box.save()
+    box.write("a.txt", "changed")
+    _harm(_largest(box), "flip")
+
+    with box.expect_unchanged():
+        answer = box.restore(checkpoint, "--index", ok=False)
+
+    assert answer.code == 1
+    assert box.rewind("status", ok=False)["interrupted"] is False
+
+
 @pytest.mark.parametrize("how", ["flip", "zero"])
 def test_the_same_content_is_stored_anew_after_damage(either: Box, how: str) -> None:
     data = os.urandom(100_000)

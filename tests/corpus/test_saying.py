@@ -1,14 +1,18 @@
 """What commands say to people: the list's columns, command lines that make no sense, odd places."""
 
+import io
 import json
 import os
 import re
 import socket
+import sys
+import time
 
 import click
 import pytest
 
 from coderewind.cli import quick, showing
+from coderewind.cli.app import App
 from coderewind.cli.save import save
 from coderewind.cli.top import rewind
 from coderewind.model.records import CHECKPOINT, Checkpoint, Record
@@ -52,6 +56,32 @@ def test_what_is_not_understood_is_json_for_a_program(plain: Box) -> None:
 
     assert code == 2
     assert json.loads(out)["error"]["message"] == "no such option '--nonsense'"
+
+
+@pytest.mark.parametrize(("raised", "code", "said"), [
+    ("ValueError('my ' + 'words')", 3, "this is a bug in Rewind (ValueError); a report is in "),
+    ("KeyboardInterrupt", 130, "interrupted"),
+])
+@pytest.mark.parametrize("words", [["list", "--json"], ["show", "@", "--json"]])
+def test_every_end_is_one_document_for_a_program(
+    plain: Box, words: list[str], raised: str, code: int, said: str
+) -> None:
+    plain.save()
+    plain.write(f"{plain.root}/inject/sitecustomize.py",
+                "from coderewind.engine.engine import Engine\n"
+                f"def fail(*_): raise {raised}\n"
+                "Engine.timeline = fail\n")
+    path = f"{plain.root}/inject:{plain.env['PYTHONPATH']}"
+
+    ended, out, err = _said(plain, *words, PYTHONPATH=path)
+
+    assert ended == code
+    assert json.loads(out)["error"]["message"].startswith(said)
+    assert err.lstrip("\n").startswith(f"rewind: {said}")
+    if code == 3:
+        report = plain.read(err.rpartition(" ")[2].strip()).decode()
+        assert "ValueError" in report
+        assert "my words" not in report + err + out
 
 
 def test_without_a_command_the_help_is_shown_as_a_mistake(plain: Box) -> None:
@@ -224,6 +254,85 @@ def test_validate_names_every_problem(plain: Box) -> None:
     assert len(answer["problems"]) == 3
     for name in ("tier", "'bogus'", "retention.maxSnapshots"):
         assert any(name in problem for problem in answer["problems"]), name
+
+
+def test_doctor_says_what_it_could_not_mend(plain: Box) -> None:
+    plain.save("gone")
+    plain.write("a.txt", "changed\n").save("here")
+    packs = f"{plain.store()}/objects/pack"
+    for name in os.listdir(packs):
+        os.unlink(f"{packs}/{name}")
+
+    code, out, err = _said(plain, "doctor", "--repair")
+    assert code == 1
+    assert "lost: of these checkpoints only the record is left: #1" in out
+    assert "all is well" not in out
+    assert "1 checkpoint could not be mended" in err
+
+    code, out, err = _said(plain, "doctor")
+    assert (code, err) == (0, "")
+    assert "all is well" in out
+
+
+def test_a_damaged_journal_is_said_with_its_cure(plain: Box) -> None:
+    plain.save()
+    private = os.path.dirname(plain.store()) + "/worktrees/main"
+    plain.write(f"{private}/journal.json", "{")
+
+    _, _, err = _said(plain, "status")
+    assert err == "rewind: the journal of a restore is damaged: rewind doctor --repair\n"
+
+
+# ---- a terminal
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("term", "shown"), [("xterm", True), ("dumb", False), ("", False)])
+def test_long_work_is_shown_on_a_terminal_that_can_clear_a_line(
+    monkeypatch: pytest.MonkeyPatch, term: str, *, shown: bool
+) -> None:
+    screen, clock = _Terminal(), iter([100.0, 100.1, 101.0, 101.01, 102.0, 103.0, 104.0])
+    monkeypatch.setenv("TERM", term)
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+
+    app = App(None, as_json=False)
+    app.progress("captured", 1)  # too soon: most work ends sooner than it can be read
+    app.progress("captured", 1234)
+    app.progress("captured", 1235)  # the line was drawn just now
+    app.progress("looked at", 1)
+    app.progress("read", 3 << 30)
+    app.progress("compacting the store", 0)
+    app.end_progress()
+
+    lines = ["", "captured 1,234 files …", "looked at 1 folder …", "read 3.0 GiB …",
+             "compacting the store …", ""]
+    assert screen.getvalue().split("\r\x1b[K") == (lines if shown else [""])
+
+
+@pytest.mark.parametrize("words", [["save"], ["restore", "1", "--yes"], ["doctor"], ["gc"]])
+def test_long_work_tells_how_far_it_is(plain: Box, words: list[str]) -> None:
+    """Each of these says something of its progress, for whoever shows it."""
+    plain.write("big", os.urandom(5 << 20))
+    plain.save()
+    plain.write("big", os.urandom(5 << 20))
+    plain.write(f"{plain.root}/inject/sitecustomize.py",
+                "from coderewind.cli.app import App\n"
+                "App.progress = lambda _, verb, count: print(verb, count)\n")
+    path = f"{plain.root}/inject:{plain.env['PYTHONPATH']}"
+
+    code, out, err = _said(plain, *words, PYTHONPATH=path)
+
+    assert code == 0, err
+    wanted = {"save": ["looked at 2", "captured 1", f"read {5 << 20}", f"stored {5 << 20}"],
+              "restore": ["looked at 2", "made ready 1", "restored 1"],
+              "doctor": ["checked 1"], "gc": ["compacting the store 0"]}
+    for line in wanted[words[0]]:
+        assert line in out.splitlines(), line
 
 
 # ---- completion

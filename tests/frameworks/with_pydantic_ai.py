@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from pydantic_ai import Agent
@@ -34,7 +35,8 @@ class PydanticAI(Driver):
         self.history: list[ModelMessage] = []
 
     def send(self, prompt: str) -> None:
-        result = self.agent.run_sync(prompt, message_history=self.history)
+        # its run_sync leaves an event loop behind that nobody closes
+        result = asyncio.run(self.agent.run(prompt, message_history=self.history))
         self.history = result.all_messages()
 
     def _model(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:

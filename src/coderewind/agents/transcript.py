@@ -117,19 +117,25 @@ def read_session(path: str, limit: int = -1) -> bytes:
 
 
 def last_rows(path: str) -> list[dict[str, object]]:
-    """The rows at the end of a session file, at most the last 256 KiB of it."""
+    """The rows in the last 256 KiB of a session file; of a longer end where that holds none."""
     fd = open_session(path)
     if fd < 0:
         return []
+    tail = _TAIL
     try:
         size = os.fstat(fd).st_size
-        data = os.pread(fd, _TAIL, max(0, size - _TAIL))
+        while True:
+            lines = os.pread(fd, tail, max(0, size - tail)).split(b"\n")
+            if size > tail:
+                del lines[0]  # its beginning is further up
+            rows = [row for line in lines if (row := row_of(line)) is not None]
+            if rows or size <= tail:
+                return rows
+            tail *= 8
     except OSError:
         return []
     finally:
         os.close(fd)
-    lines = data.split(b"\n")
-    return [row for line in lines[1 if size > _TAIL else 0 :] if (row := row_of(line)) is not None]
 
 
 def row_of(line: bytes) -> dict[str, object] | None:

@@ -88,6 +88,7 @@ def restore(
                     "conversation": talk.words() if talk else None}
             app.out(data, lambda: _preview(target, plan, talk))
             return
+        app.end_progress()
         if not app.as_json:
             _preview(target, plan, talk)
         if not plan.is_empty or index or talk:

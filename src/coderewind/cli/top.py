@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 
 import click
 
@@ -97,6 +98,10 @@ def _run(argv: list[str], *, as_json: bool) -> int:
         raise KeyboardInterrupt from None
     except click.UsageError as error:
         raise _misused(error) from None
+    except SystemExit:
+        if "_REWIND_COMPLETE" in os.environ:
+            raise
+        raise BrokenPipeError from None  # for nothing else click ends the program by itself
 
 
 def _misused(error: click.UsageError) -> RewindError:

@@ -146,16 +146,12 @@ def load(store: Store | None) -> Settings:
     return Settings(values)
 
 
-def agents_may_restore(store: Store) -> bool:
-    """Whether the user allowed it. What lies inside the folder does not count: an agent that may
-    only edit files there could write it itself, and it may come with the folder."""
-    found = load(store)
-    inside = found.source("agents.mayRestore") == "project" and store.mode != "global"
-    return found.flag("agents.mayRestore") and not inside
-
-
 def files(store: Store | None) -> dict[str, bytes]:
-    """The configuration files, weakest first."""
+    """The configuration files, weakest first.
+
+    None lies in the folder itself, whatever the store's mode: an agent that may only edit files
+    there could give itself permissions, and they might come with the folder.
+    """
     found = {"global": os.path.join(rewind_home(), b"config.json")}
     if store is not None:
         found["project"] = os.path.join(store.home, b"config.json")

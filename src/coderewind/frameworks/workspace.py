@@ -82,9 +82,9 @@ class Workspace:
             _log.warning("no checkpoint of the files was made: %s", error)
 
     def _users_gate(self) -> Gate:
-        store = self._rewind.engine.store if self._rewind else None
-        return Gate(enabled=settings.load(store).flag("checkpoint.enabled"),
-                    may_restore=store is not None and settings.agents_may_restore(store))
+        if self._rewind is not None:
+            return self._rewind.gate()
+        return Gate(enabled=settings.load(None).flag("checkpoint.enabled"))
 
 
 def _opened(folder: Folder | None) -> Rewind | None:

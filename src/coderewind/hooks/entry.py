@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from coderewind.hooks.session import SessionState
 
 # Seconds; below the timeouts that tiers register, so that we end before we are ended.
-_LIMITS = {"SessionStart": 110.0, "SessionEnd": 50.0}
+_LIMITS = {"SessionStart": 110.0, "SessionEnd": 50.0, "UserPromptExpansion": 115.0}
 _LIMIT = 27.0
 _LARGEST = 256 << 20
 
@@ -49,7 +49,10 @@ def run_hook(argv: list[str]) -> int:
         from coderewind.hooks.payload import read_event
 
         event = read_event(agent, name, payload)
-        _handle(event)
+        if name == "UserPromptExpansion":
+            _answer(event)
+        else:
+            _handle(event)
         _limit(0)
     except RewindError as error:
         _tell(event, agent, name, error.message, error.hint)
@@ -105,6 +108,18 @@ def _handle(event: Event) -> None:
             sessions.save(event.agent, event.session, state)
     if event.name == "SessionStart":
         sessions.sweep()
+
+
+def _answer(event: Event) -> None:
+    """Show the answer to a slash command of ours in place of asking the model."""
+    import json
+
+    from coderewind.hooks.typed import answer
+
+    words = answer(event)
+    if words:
+        sys.stdout.write(json.dumps({"decision": "block", "reason": "\n" + words}) + "\n")
+        sys.stdout.flush()
 
 
 def _observe(event: Event, state: SessionState) -> None:

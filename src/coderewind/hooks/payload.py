@@ -32,7 +32,9 @@ class Event:
     __slots__ = (
         "agent",
         "agent_type",
+        "arguments",
         "calls",
+        "command",
         "cwd",
         "message_id",
         "name",
@@ -53,10 +55,13 @@ class Event:
         self.prompt_id = _id(data.get("prompt_id"))
         self.message_id = _id(data.get("message_id"))
         self.prompt = _text(data.get("prompt"))
-        self.source = _text(data.get("source")) or _text(data.get("reason"))
+        self.source = next((_text(data[key]) for key in ("source", "reason", "trigger")
+                            if key in data), "")  # why a session began or ended, or is compacted
         self.subagent = _id(data.get("agent_id"))  # '' for the session's own agent
         self.agent_type = _text(data.get("agent_type"))[:40]
         self.calls = _calls(data)
+        self.command = _text(data.get("command_name"))  # a slash command, and what follows it
+        self.arguments = _text(data.get("command_args"))
 
     @property
     def call(self) -> Call | None:

@@ -84,6 +84,10 @@ class Turn:
 
     def session_started(self) -> None:
         state, source = self.state, self.event.source
+        if source == "compact" and state.prompt_id:  # the turn goes on, if one is under way
+            if self.changed:
+                self._settle(at.AT_TURN)
+            return
         state.forget_calls(also_subagents=True)
         state.background = []
         goes_on = source in ("resume", "fork", "compact")
@@ -189,9 +193,12 @@ class Turn:
             self._append("end", self._what_happened(), where)
 
     def before_compaction(self) -> None:
+        self._find_prompt()
         entry = self.adapter.last_entry(self.event.transcript)
-        self._append("compact", "before compaction",
-                     at.AT_COMPACT if entry else at.AT_END, entry=entry)
+        where = at.AT_COMPACT if entry else at.AT_END
+        if self.event.source == "auto" and self.state.prompt_id:
+            where = at.AT_TURN  # the agent's own: in the middle of a turn
+        self._append("compact", "before compaction", where, entry=entry)
 
     def folder_changed(self) -> None:
         if self.changed:

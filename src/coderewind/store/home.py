@@ -127,6 +127,8 @@ def create(workspace: Workspace, mode: str) -> Store:
     if mode == "project":
         _make_project_folder(workspace.root)
     algo = workspace.algo()
+    if not os.path.isdir(os.path.join(git_dir, b"refs/heads")):
+        _forget_ledgers(home)
     _lay_out(git_dir, algo)
     anchor = os.stat(workspace.common_dir or workspace.root)
     about = {
@@ -141,6 +143,16 @@ def create(workspace: Workspace, mode: str) -> Store:
     }
     _write_about(home, about)
     return Store(home, about)
+
+
+def _forget_ledgers(home: bytes) -> None:
+    """A store that begins anew in the place of one that is gone knows none of its records."""
+    worktrees = os.path.join(home, b"worktrees")
+    for name in os.listdir(worktrees) if os.path.isdir(worktrees) else ():
+        try:
+            os.unlink(os.path.join(worktrees, name, b"ledger.jsonl"))
+        except FileNotFoundError:
+            pass
 
 
 def abandoned_mode(workspace: Workspace) -> str | None:

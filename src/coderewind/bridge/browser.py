@@ -14,7 +14,7 @@ from coderewind.agents.settings import plan_edit
 from coderewind.bridge import marks, restores
 from coderewind.bridge.agent import ASSISTANT, ERROR, USER, WARNING, Entry
 from coderewind.bridge.bridge import Bridge
-from coderewind.bridge.points import PROMPT, SAVE, SETTLE, Place
+from coderewind.bridge.points import PROMPT, SAVE, Place
 from coderewind.bridge.restores import Moved
 from coderewind.bridge.rpc import CallFailed
 from coderewind.cli.app import age, plural
@@ -160,7 +160,7 @@ class Browser:
             assert moved is not None
             bridge.mark(marks.OP, moved.op())
         else:
-            self._navigate(target.id, moved or self._baseline(), checkpoint)
+            self._navigate(target.id, moved, checkpoint)
             if target.kind == USER:
                 bridge.agent.set_editor_text(target.text)
         done = plural(moved.changes, "change") if moved else "files are as they were"
@@ -168,11 +168,6 @@ class Browser:
         bridge.agent.notify(f"Rewind: back at #{checkpoint.number} ({done}){back}")
         bridge.show()
         return False
-
-    def _baseline(self) -> Moved:
-        """Files stay; what they are is written down where the conversation goes."""
-        return Moved(self.bridge.points.baseline(
-            Place(SETTLE, at.AT_TURN, label="before the conversation was moved")))
 
     def _target(self, checkpoint: Checkpoint, entries: dict[str, Entry]) -> Entry | None:
         """The entry to go to, if it is in this session."""
@@ -185,23 +180,20 @@ class Browser:
             return next((entry for entry in entries.values() if entry.kind == USER), None)
         return None
 
-    def _navigate(self, entry: str, moved: Moved, checkpoint: Checkpoint) -> None:
-        """Move the conversation, after the files."""
+    def _navigate(self, entry: str, moved: Moved | None, checkpoint: Checkpoint) -> None:
+        """Move the conversation, after the files if they were moved."""
         bridge = self.bridge
         before = bridge.agent.leaf()
         if entry == before:  # nothing to move
-            bridge.mark(marks.OP, moved.op())
+            if moved is not None:
+                bridge.mark(marks.OP, moved.op())
             return
-        bridge.navigating = moved
-        try:
-            if not bridge.agent.navigate(entry):
-                raise RewindError("the conversation stayed where it was", hint="files were "
-                                  f"restored; /{bridge.session.browser} takes it back")
-        finally:
-            bridge.navigating = None
+        if not restores.navigate(bridge, entry, moved):
+            raise RewindError("the conversation stayed where it was", hint="files were "
+                              f"restored; /{bridge.session.browser} takes it back")
         data: dict[str, object] = {"agent": bridge.session.agent, "session": bridge.session.id,
                                    "from": before, "to": entry, "checkpoint": checkpoint.id}
-        if moved.record:
+        if moved is not None and moved.record:
             data["move"] = moved.record
         bridge.engine.note(ops.NAVIGATE, data)
 

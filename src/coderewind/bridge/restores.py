@@ -6,9 +6,11 @@ newest move of the worktree may be the other one's.
 
 from __future__ import annotations
 
+from coderewind.agents import adapter as at
 from coderewind.agents.rewind_hook import Point
 from coderewind.bridge import marks
 from coderewind.bridge.bridge import Bridge
+from coderewind.bridge.points import SETTLE, Place
 from coderewind.engine import legacy
 from coderewind.engine.moving import other_head
 from coderewind.model.records import Checkpoint
@@ -74,6 +76,20 @@ def take_back(bridge: Bridge, checkpoint: Checkpoint) -> Moved:
     if move is not None and move.record.oid("snapshot") == checkpoint.snapshot:
         return moved_to(checkpoint, engine.undo_restore(), bridge)
     return restore(bridge, checkpoint)
+
+
+def navigate(bridge: Bridge, entry: str, moved: Moved | None = None) -> bool:
+    """Move the conversation without asking anything; the files have been moved, or stay.
+
+    Raises:
+        CallFailed: the agent refuses, with its reason.
+    """
+    settle = Place(SETTLE, at.AT_TURN, label="before the conversation was moved")
+    bridge.navigating = moved or Moved(bridge.points.baseline(settle))
+    try:
+        return bridge.agent.navigate(entry)
+    finally:
+        bridge.navigating = None
 
 
 def moved_to(checkpoint: Checkpoint, outcome: Outcome, bridge: Bridge) -> Moved:

@@ -72,6 +72,10 @@ class Adapter:
         """Id and words of the newest prompt near the end of a session file."""
         raise NotImplementedError
 
+    def caller(self, path: str) -> str:
+        """The session that called this one as its subagent; '' for a session of the user's."""
+        return ""
+
     def attached(self, path: str) -> list[tuple[str, str]]:
         """Other files of a session that are to be archived: name and path."""
         raise NotImplementedError

@@ -6,10 +6,10 @@ reaches. Without, the move never began, and what the journal said before still h
 
 from __future__ import annotations
 
-import json
 import os
 
 from coderewind.errors import RewindError
+from coderewind.model import json
 from coderewind.model.paths import to_bytes
 from coderewind.store.home import Store
 from coderewind.store.pack import fsync_dir, write_durably

@@ -7,10 +7,10 @@ named with its file, never ignored.
 
 from __future__ import annotations
 
-import json
 import os
 
 from coderewind.errors import RewindError
+from coderewind.model import json
 from coderewind.store.filters import Filters
 from coderewind.store.folders import rewind_home
 from coderewind.store.home import Store
@@ -216,7 +216,9 @@ def write(path: bytes, key: str, value: object) -> None:
             assert isinstance(below, dict)
             section = below
         section[last] = value
-    write_durably(path, json.dumps(data, indent=2).encode() + b"\n")
+    import json as standard
+
+    write_durably(path, standard.dumps(data, indent=2).encode() + b"\n")
 
 
 def _drop(data: dict[str, object], key: str) -> None:

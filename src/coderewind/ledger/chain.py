@@ -10,10 +10,10 @@ process; it is made anew from the commits whenever its end is not the ref's.
 
 from __future__ import annotations
 
-import json
 import os
 
 from coderewind.errors import RewindError
+from coderewind.model import json
 from coderewind.model.records import VERSION, Record
 from coderewind.store.git import Git, GitError
 from coderewind.store.home import Store
@@ -161,7 +161,7 @@ class Ledger:
         tree: list[tuple[int, bytes, bytes]],
     ) -> str:
         """Add a record's commit to a pack; nothing is published yet."""
-        text = json.dumps({"v": VERSION, **data}, separators=(",", ":"))
+        text = json.dumps({"v": VERSION, **data})
         # The first record has a parent too: its first parent must not be its snapshot.
         if parent:
             parents = [bytes.fromhex(parent)]
@@ -191,8 +191,7 @@ class Ledger:
         except OSError:
             self._go_back(before)
             raise
-        line = commit.encode() + b" " + json.dumps({"v": VERSION, **data},
-                                                   separators=(",", ":")).encode() + b"\n"
+        line = commit.encode() + b" " + json.dumps({"v": VERSION, **data}).encode() + b"\n"
         try:
             self._append_copy(line, before)
         except OSError:

@@ -270,6 +270,7 @@ remove_program() {
     if [ -x "$system/bin/rewind" ]; then # agents must not call what is gone
         (cd -- "$HOME" && "$system/bin/rewind" config --unregister-hooks) | grep -v 'was not connected' || true
     fi
+    for trace in agents sessions plugins hook.log hook.log.1; do rm -rf -- "${rewind_home:?}/$trace"; done
     for name in $names; do
         if is_ours "$bin/$name"; then rm -f -- "$bin/$name" && say "removed $(short "$bin/$name")"; fi
     done

@@ -119,7 +119,12 @@ def test_agents_are_connected_and_let_go_again(user: User) -> None:
     assert "UserPromptSubmit" not in settings.read_text()
     assert "UserPromptSubmit" in (user.home / ".factory" / "hooks.json").read_text(), "no is no"
 
+    home = user.home / ".rewind"
+    (home / "hook.log").write_text("a hook failed\n")
+    (home / "sessions").mkdir(exist_ok=True)
+    (home / "sessions" / "claude-x.json").write_text('{"prompt": "my words"}')
     done = user.install("--uninstall", "--yes")
+    assert {path.name for path in home.iterdir()} == {"config.json"}
     assert settings.read_text() == '{"model": "opus"}'
     assert list((user.home / ".factory").iterdir()) == []
 

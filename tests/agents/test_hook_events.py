@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -29,7 +30,8 @@ def test_every_recorded_payload_is_taken_silently(hooks: HookRoom, path: Path) -
 
     assert ended.stdout == ""
     assert hooks.log() == ""
-    registered = any(row["event"] == event for row in _exact()[path.parent.name])
+    registered = event == "UserPromptExpansion" or any(
+        row["event"] == event for row in _exact()[path.parent.name])
     assert ended.returncode == (0 if registered else ended.returncode)
     assert ended.returncode in (0, 1), "2 would block a tool"
 
@@ -149,6 +151,7 @@ def test_a_batch_of_one_call_is_looked_at_unless_that_very_call_was(
     "git reset --hard HEAD~1", "cd x && git checkout -- .", "git clean -fdx", "git stash",
     "rm -rf build", "git -C sub reset --hard", "bash -c 'rm -fr x'", "git branch -D topic",
     "sudo rm -r x", "git restore .", "git checkout .", "find . -name '*.o' -delete",
+    "git checkout src/app.py", "git checkout HEAD~2 app.py && make",
 ])
 def test_a_command_that_throws_work_away_is_preceded_by_a_marked_checkpoint(
     hooks: HookRoom, command: str
@@ -165,6 +168,7 @@ def test_a_command_that_throws_work_away_is_preceded_by_a_marked_checkpoint(
 @pytest.mark.parametrize("command", [
     "git status", "git stash list", "ls -rf", "git checkout -b new", "npm run clean",
     "echo term", "git log --stat", "git commit -m 'reset'", "git checkout main",
+    "git checkout v1.2", "git checkout feature/x",
 ])
 def test_other_commands_are_not(hooks: HookRoom, command: str) -> None:
     hooks.hook("UserPromptSubmit", prompt="look")
@@ -174,28 +178,46 @@ def test_other_commands_are_not(hooks: HookRoom, command: str) -> None:
     assert len(hooks.checkpoints()) == before
 
 
-def test_what_a_git_command_threw_away_can_be_named_again(hooks: HookRoom) -> None:
+def test_what_git_commands_threw_away_is_brought_back_by_the_printed_ones(hooks: HookRoom) -> None:
     (hooks.folder / "new.txt").write_text("2\n")
     hooks.git("add", "new.txt")
     hooks.git("commit", "-qm", "second")
-    lost = hooks.git("rev-parse", "HEAD").strip()
-    (hooks.folder / "new.txt").write_text("3\n")
-    hooks.git("stash", "-q")
-    stash = hooks.git("rev-parse", "stash@{0}").strip()
+    hooks.git("branch", "topic")
+    for content in ("3\n", "4\n"):
+        (hooks.folder / "new.txt").write_text(content)
+        hooks.git("stash", "-q")
+    stashes = hooks.git("log", "-g", "--format=%H %gs", "stash")
     (hooks.folder / "staged.txt").write_text("s\n")
     hooks.git("add", "staged.txt")
+    lost = hooks.git("rev-parse", "HEAD").strip()
     hooks.hook("UserPromptSubmit", prompt="tidy up")
-    hooks.tool("PreToolUse", "Bash", "t1", command="git reset --hard HEAD~1; git stash drop")
+    hooks.tool("PreToolUse", "Bash", "t1", command="git reset --hard HEAD~1; git stash clear")
     number = str(hooks.only("before")["number"])
     hooks.git("reset", "-q", "--hard", "HEAD~1")
-    hooks.git("stash", "drop", "-q")
+    hooks.git("stash", "clear")
+    hooks.git("branch", "-D", "topic")
 
-    shown = hooks.rewind("show", number).stdout
-    assert f"git branch rescued-main {lost}" in shown
-    assert f"git stash store -m 'rescued' {stash}" in shown
+    printed = re.findall(r"^  git .*: (git .*)$", hooks.rewind("show", number).stdout, re.M)
+    assert len(printed) == 4
+    for command in printed:
+        subprocess.run(["sh", "-c", command], cwd=hooks.folder, env=hooks.env(), check=True)
+    assert hooks.git("rev-parse", "rescued-main", "rescued-topic").split() == [lost, lost]
+    assert hooks.git("log", "-g", "--format=%H %gs", "stash") == stashes
     hooks.rewind("restore", number, "--yes", "--index")
     assert hooks.tree()["new.txt"] == b"2\n"
     assert "A  staged.txt" in hooks.git("status", "--porcelain")
+
+
+def test_commits_that_no_branch_holds_are_named_again(hooks: HookRoom) -> None:
+    hooks.git("checkout", "-q", "--detach")
+    hooks.git("commit", "-q", "--allow-empty", "-m", "alone")
+    lost = hooks.git("rev-parse", "HEAD").strip()
+    hooks.hook("UserPromptSubmit", prompt="tidy up")
+    hooks.tool("PreToolUse", "Bash", "t1", command="git reset --hard main")
+    hooks.git("reset", "-q", "--hard", "main")
+
+    shown = hooks.rewind("show", str(hooks.only("before")["number"])).stdout
+    assert f"git branch rescued-HEAD {lost}" in shown
 
 
 def test_the_newest_compaction_and_clear_are_points(hooks: HookRoom) -> None:
@@ -207,6 +229,47 @@ def test_the_newest_compaction_and_clear_are_points(hooks: HookRoom) -> None:
     assert hooks.kinds() == ["settle", "prompt", "compact", "start"]
     show = json.loads(hooks.rewind("show", "@", "--json").stdout)
     assert show["anchor"]["parent_session"] == "s1"
+
+
+# ---- commands that are typed inside the agent
+
+
+def typed(hooks: HookRoom, command: str, arguments: str = "") -> str:
+    ended = hooks.hook("UserPromptExpansion", ok=False, command_name=command,
+                       command_args=arguments, prompt=f"/{command} {arguments}")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    if not ended.stdout:
+        return ""
+    answer = json.loads(ended.stdout)
+    assert answer["decision"] == "block"
+    return str(answer["reason"])
+
+
+def test_typed_commands_are_answered(hooks: HookRoom) -> None:
+    hooks.hook("UserPromptSubmit", prompt="one")
+    (hooks.folder / "old.txt").write_text("v1\n")
+
+    assert "checkpoint #3" in typed(hooks, "rewind-save", "kept -- so")
+    assert "kept -- so" in typed(hooks, "rewind-list")
+    assert "-v1" in typed(hooks, "rewind-diff", "3 1")
+    assert "change  old.txt" in typed(hooks, "rewind-undo")
+    assert hooks.tree()["old.txt"] == b"v0\n"
+    assert "change  old.txt" in typed(hooks, "rewind-redo")
+    assert "the conversation goes on as it is" in typed(hooks, "rewind-restore", "1 files")
+    assert hooks.tree()["old.txt"] == b"v0\n"
+    assert "/rewind-list" in typed(hooks, "rewind-restore")
+    assert "no checkpoint matches" in typed(hooks, "rewind-restore", "77")
+    assert typed(hooks, "compact") == ""
+
+
+def test_a_long_answer_is_cut(hooks: HookRoom) -> None:
+    hooks.hook("UserPromptSubmit", prompt="one")
+    (hooks.folder / "long.txt").write_text("x\n" * 1000)
+
+    said = typed(hooks, "rewind-diff", "1").splitlines()
+
+    assert len(said) < 210
+    assert "in a shell: rewind diff 1" in said[-1]
 
 
 # ---- tiers and settings

@@ -301,6 +301,16 @@ def test_signals_during_a_restore(either: Box, signal_: signal.Signals) -> None:
     either.assert_like(old)
 
 
+def test_interrupted_while_the_program_is_still_loading(plain: Box) -> None:
+    plain.write(f"{plain.root}/early/click.py", "raise KeyboardInterrupt")
+    environment = plain.env | {"PYTHONPATH": f"{plain.root}/early:{plain.env['PYTHONPATH']}"}
+
+    process = plain.start("-C", plain.project, "status", env=environment)
+    _, err = process.communicate(timeout=60)
+
+    assert (process.returncode, err) == (130, b"interrupted\n")
+
+
 def test_a_file_size_limit(either: Box) -> None:
     """EFBIG, by ulimit."""
     first = either.save()
@@ -411,6 +421,20 @@ def test_a_damaged_object_is_found_before_a_file_is_touched(either: Box, how: st
 
     assert answer.code == 1
     assert either.rewind("doctor", ok=False).code == 1
+
+
+def test_a_damaged_staged_content_is_found_before_a_file_is_touched(box: Box) -> None:
+    box.write("a.txt", os.urandom(100_000)).git("add", "a.txt")
+    box.write("a.txt", "small")
+    checkpoint = box.save()
+    box.write("a.txt", "changed")
+    _harm(_largest(box), "flip")
+
+    with box.expect_unchanged():
+        answer = box.restore(checkpoint, "--index", ok=False)
+
+    assert answer.code == 1
+    assert box.rewind("status", ok=False)["interrupted"] is False
 
 
 @pytest.mark.parametrize("how", ["flip", "zero"])

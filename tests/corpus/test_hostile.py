@@ -221,6 +221,22 @@ def test_a_symlink_that_flips_while_we_restore(either: Box) -> None:
     assert picture(outside) == wanted
 
 
+@pytest.mark.parametrize("file", [".git/HEAD", ".git/refs/heads/main", "elsewhere"])
+def test_an_option_of_git_in_the_place_of_a_commit(box: Box, file: str) -> None:
+    """`git diff-index --output=FILE` would empty any file of the user's."""
+    victim = f"{box.root}/victim"
+    checkpoint = box.save()
+    box.write(victim, "precious").write(file, f"--output={victim}\n")
+    if file == "elsewhere":
+        box.write(".git/HEAD", "ref: refs/heads/../../../elsewhere\n")
+
+    box.save()
+    box.restore(checkpoint, "--path", "a.txt")
+    box.rewind("status")
+
+    assert box.read(victim) == b"precious"
+
+
 @contextlib.contextmanager
 def _flipping(one: str, other: str) -> Iterator[None]:
     """Exchange two paths atomically, over and over."""

@@ -12,6 +12,8 @@ from .box import Box
     "mode", [0o600, 0o400, 0o444, 0o640, 0o664, 0o666, 0o700, 0o711, 0o751, 0o755, 0o777, 0o000]
 )
 def test_the_mode_of_a_file(either: Box, mode: int) -> None:
+    if os.getuid() and not mode & 0o400:
+        pytest.skip("only root reads such a file")
     either.write("changed", "1", mode).write("deleted", "2", mode).write("chmodded", "3", mode)
     other = 0o644 if mode != 0o644 else 0o600
 

@@ -2,11 +2,13 @@
 
 import os
 import shutil
+import socket
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from .box import Box
+from .box import Box, coverage
 from .tree import git_picture
 
 FILE = ["-c", "protocol.file.allow=always"]
@@ -296,3 +298,118 @@ def test_a_file_named_git_that_is_no_repository(either: Box) -> None:
     either.round_trip(lambda: either.write("data/file", "2"))
 
     assert either.read("data/.git") == b"just a file\n"
+
+
+def _elsewhere(box: Box, path: str, git_dir: str) -> None:
+    """A repository at `path` whose git directory lies among the project's files."""
+    box.mkdir(path)
+    box.git("init", "-q", "-b", "main", "--template=", "--separate-git-dir", box.path(git_dir),
+            box.path(path), cwd=box.root)
+    box.write(f"{path}/file", "one\n").commit(cwd=box.path(path))
+
+
+def _linked(box: Box, path: str, git_dir: str) -> None:
+    """As many lay out their linked worktrees: a bare repository, and worktrees beside it."""
+    _elsewhere(box, ".", git_dir)
+    box.git("worktree", "add", "-q", path)
+    box.write(f"{path}/file", "one\n").commit(cwd=box.path(path))
+
+
+def _by_link(box: Box, path: str, git_dir: str) -> None:
+    _embedded(box, path)
+    box.write(f"{path}/file", "one\n").commit(cwd=box.path(path))
+    os.rename(box.path(f"{path}/.git"), box.path(git_dir))
+    box.symlink(f"{path}/.git", box.path(git_dir))
+
+
+@pytest.mark.parametrize("make", [_elsewhere, _linked, _by_link])
+@pytest.mark.parametrize(("path", "git_dir"), [
+    (".", "data"), (".", "deep/data"), ("sub", "data"), ("sub", "sub/data"), ("sub", "zzz"),
+])
+def test_a_git_directory_of_another_name_is_not_rewound(
+    bare_box: Box, make: Callable[[Box, str, str], None], path: str, git_dir: str
+) -> None:
+    box = bare_box
+    if make is _linked:
+        path = {"sub": "other"}.get(path, "linked")
+    os.makedirs(os.path.dirname(box.path(git_dir)), exist_ok=True)
+    make(box, path, git_dir)
+    here = box.path(path)
+    box.watched.append(box.path(git_dir))
+    box.skip.add(os.fsencode(git_dir))
+    checkpoint = box.save()
+    before = box.picture()
+    box.write(f"{path}/file", "two\n").commit(cwd=here)
+    box.write("new", "x")
+    commit = box.git("rev-parse", "HEAD", cwd=here)
+
+    answer = box.restore(checkpoint)
+
+    assert git_dir in {kept["path"] for kept in answer["plan"]["kept"]}
+    assert box.git("rev-parse", "HEAD", cwd=here) == commit
+    box.assert_like(before)
+
+
+def test_a_folder_that_became_a_git_directory_is_not_restored_any_more(box: Box) -> None:
+    """A repository of its own, captured as the plain files that it was, is in use now."""
+    box.git("init", "-q", "--bare", "--template=", box.path("data"))
+    checkpoint = box.save()
+    box.mkdir("work").git("init", "-q", "--separate-git-dir", box.path("data"), box.path("work"))
+    box.write("work/file", "x").commit(cwd=box.path("work")).write("a.txt", "changed")
+    box.watched.append(box.path("data"))
+
+    box.restore(checkpoint)
+
+    assert box.read("a.txt") == b"a\n"
+    assert box.git("fsck", cwd=box.path("work")) == b""
+    box.rewind("undo-restore")
+    assert box.read("a.txt") == b"changed"
+
+
+def _bind(path: str) -> None:
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+
+
+ODD: dict[str, Callable[[str], object]] = {
+    "file": lambda path: Path(path).write_text("just a file\n"),
+    "leads-nowhere": lambda path: Path(path).write_text("gitdir: /nowhere\n"),
+    "empty-folder": os.mkdir,
+    "folder": lambda path: os.makedirs(f"{path}/refs"),
+    "pipe": os.mkfifo,
+    "socket": _bind,
+    "link": lambda path: os.symlink("../a.txt", path),
+    "dangling": lambda path: os.symlink("nowhere", path),
+}
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_what_is_named_git_and_is_no_repository_stays(either: Box, kind: str) -> None:
+    checkpoint = either.save()
+    either.write("new/file", "x").write("new/deep/er", "y").write("a.txt", "changed")
+    ODD[kind](either.path("new/.git"))
+    after = either.picture()
+
+    answer = either.restore(checkpoint)
+
+    assert "new/.git" in {kept["path"] for kept in answer["plan"]["kept"]}
+    assert either.exists("new/.git")
+    assert not either.exists("new/file")
+    either.rewind("undo-restore")
+    either.assert_like(after)
+    assert coverage(either.rewind("save"))[b"new/.git"] == "git-directory"
+
+
+def test_a_repository_that_was_in_the_making_at_a_save(either: Box) -> None:
+    """As a save meets it while `git clone` is at work: the folder does not change any more."""
+    checkpoint = either.save()
+    either.mkdir("new/.git/objects").mkdir("new/.git/refs").write("new/file", "x")
+    either.save()
+    either.write("new/.git/HEAD", "ref: refs/heads/main\n")
+    after = either.picture()
+
+    answer = either.rewind("save")
+    either.restore(checkpoint)
+
+    assert coverage(answer) == {}
+    either.assert_like(after, "a repository that appeared later")

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from .box import Box
+from .tree import picture
 
 State = Callable[[Box], object]
 
@@ -524,6 +525,43 @@ def test_two_linked_worktrees_have_timelines_of_their_own(bare_box: Box) -> None
     assert bare_box.read(f"{main}/a.txt") == b"changed\n"
     bare_box.restore(in_main, at=main)
     assert bare_box.read(f"{main}/a.txt") == b"in main\n"
+
+
+@pytest.mark.parametrize("cone", ["--cone", "--no-cone"])
+def test_a_sparse_checkout_whose_files_are_elsewhere(box: Box, cone: str) -> None:
+    """`git sparse-checkout` moves core.worktree out of the configuration that names it."""
+    files = f"{box.root}/files"
+    os.mkdir(files)
+    box.git("config", "core.worktree", files)
+    box.git("checkout", "-qf", "main")
+    box.git("sparse-checkout", "set", cone, "sub")
+    checkpoint = box.save()
+    before = picture(files)
+    box.write(f"{files}/sub/b.txt", "changed").write("a.txt", "not of this worktree any more")
+
+    box.restore(checkpoint)
+
+    assert picture(files) == before
+    assert box.read("a.txt") == b"not of this worktree any more"
+
+
+@pytest.mark.parametrize(("one", "other"), [
+    ("wt.1", "wt-1"), ("\u00e9", "\u00e8"), ("\udcff", "\udcfe"),
+    ("w" * 255, "w" * 254), ("\u00e9" * 127, "\u00e8" * 127), (" ", "\n"),
+], ids=ascii)
+def test_linked_worktrees_with_names_much_alike(box: Box, one: str, other: str) -> None:
+    ids = []
+    for number, name in enumerate((one, other)):
+        folder = f"{box.root}/{name}"
+        box.git("worktree", "add", "-q", "-b", f"b{number}", folder)
+        box.write(f"{folder}/file", name.encode(errors="surrogateescape"))
+        ids.append(box.save(at=folder))
+        found = box.rewind("list", at=folder)["checkpoints"]
+        assert [item["id"] for item in found] == ids[-1:]
+        box.write(f"{folder}/file", "changed")
+        box.restore(ids[-1], at=folder)
+        with open(f"{folder}/file", "rb") as file:
+            assert os.fsdecode(file.read()) == name
 
 
 def test_a_linked_worktree_inside_the_project(box: Box) -> None:

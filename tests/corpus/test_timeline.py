@@ -236,6 +236,40 @@ def test_restoring_a_single_deleted_path(either: Box) -> None:
     assert _now(either) == "changed"
 
 
+@pytest.mark.parametrize("now", ["file", "out", "here", "up", "dangling", "pipe"])
+def test_restoring_a_single_path_below_what_is_no_folder_any_more(either: Box, now: str) -> None:
+    either.write("sub/deep/c.txt", "c\n")
+    checkpoint = either.save()
+    either.remove("sub").mkdir(f"{either.root}/outside/deep")
+    if now == "file":
+        either.write("sub", "a file")
+    elif now == "pipe":
+        os.mkfifo(either.path("sub"))
+    else:
+        links = {"out": f"{either.root}/outside", "here": ".", "up": "..", "dangling": "nowhere"}
+        either.symlink("sub", links[now])
+    after = either.picture()
+
+    either.restore(checkpoint, "--path", "sub/deep/c.txt")
+
+    assert either.read("sub/deep/c.txt") == b"c\n"
+    assert os.listdir(f"{either.root}/outside/deep") == []
+    assert not either.exists("sub/b.txt")
+    either.rewind("undo-restore")
+    either.assert_like(after)
+
+
+def test_a_path_beyond_a_link_is_not_known(either: Box) -> None:
+    either.symlink("link", "sub")
+    checkpoint = either.save()
+    either.write("sub/b.txt", "changed")
+
+    answer = either.restore(checkpoint, "--path", "link/b.txt", ok=False)
+
+    assert answer.code == 1
+    assert "neither in the folder nor in the checkpoint" in answer.said
+
+
 @pytest.mark.parametrize("path", ["later", "later/deep", "later/deep/file"])
 def test_restoring_a_single_path_that_appeared_later(either: Box, path: str) -> None:
     checkpoint = either.save()

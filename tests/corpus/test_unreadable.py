@@ -94,6 +94,7 @@ def test_an_unreadable_file_that_appeared_later_is_kept(weak: Box) -> None:
 
     weak.restore(checkpoint, ok=False)
 
+    os.chmod(weak.path("secret"), 0o600)
     assert weak.read("secret") == b"s"
     assert weak.read("a.txt") == b"a\n"
 
@@ -141,6 +142,99 @@ def test_a_private_folder_of_ones_own_is_restored(weak: Box) -> None:
     weak.restore(checkpoint)
 
     weak.assert_like(before)
+
+
+def test_a_read_only_project_is_restored_and_stays_read_only(weak: Box) -> None:
+    before = weak.picture()
+    checkpoint = weak.save()
+    weak.write("a.txt", "changed").remove("sub").write("new", "x")
+    _own(weak)
+    os.chmod(weak.project, 0o555)
+    after = weak.picture()
+
+    weak.restore(checkpoint)
+    weak.assert_like(before)
+    weak.rewind("undo-restore")
+    weak.assert_like(after)
+
+    assert os.stat(weak.project).st_mode & 0o777 == 0o555
+
+
+def test_a_folder_that_became_read_only_gets_back_what_it_held_and_its_mode(weak: Box) -> None:
+    weak.write("sub/deep/file", "x")
+    _own(weak)
+    before = weak.picture()
+    checkpoint = weak.save()
+    weak.remove("sub/deep/file").remove("sub/b.txt")
+    os.chmod(weak.path("sub/deep"), 0o500)
+    os.chmod(weak.path("sub"), 0o555)
+    after = weak.picture()
+
+    weak.restore(checkpoint)
+    weak.assert_like(before)
+    weak.rewind("undo-restore")
+    weak.assert_like(after)
+
+
+def test_a_folder_that_may_not_be_passed_through_gets_back_what_it_held(weak: Box) -> None:
+    weak.write("sub/deep/er/file", "x")
+    _own(weak)
+    before = weak.picture()
+    checkpoint = weak.save()
+    weak.remove("sub/deep").remove("sub/b.txt")
+    os.chmod(weak.path("sub"), 0o600)
+
+    weak.restore(checkpoint)
+
+    weak.assert_like(before)
+
+
+@pytest.mark.parametrize("mode", [0, 0o100, 0o200, 0o300])
+def test_what_is_in_an_unreadable_folder_is_not_overwritten(weak: Box, mode: int) -> None:
+    weak.write("sub/deep/er", "1")
+    _own(weak)
+    checkpoint = weak.save()
+    weak.write("sub/deep/er", "2").write("a.txt", "changed")
+    _own(weak)
+    os.chmod(weak.path("sub"), mode)
+
+    with weak.expect_unchanged():
+        answer = weak.restore(checkpoint, ok=False)
+
+    assert answer.code == 1
+    assert weak.rewind("status")["interrupted"] is False
+    os.chmod(weak.path("sub"), 0o755)
+    weak.restore(checkpoint)
+    assert weak.read("sub/deep/er") == b"1"
+
+
+def test_an_unreadable_folder_is_said_whatever_else_changed_beside_it(weak: Box) -> None:
+    weak.rewind("config", "filters.maxFileBytes", "1000")
+    weak.write("big", bytes(2000)).write("sub/node_modules/x", "x")
+    _own(weak)
+    weak.save()
+    os.chmod(weak.path("sub"), 0o100)
+    weak.remove("big").write("a.txt", "changed")
+    _own(weak)
+
+    assert coverage(weak.rewind("save"))[b"sub"] == "unreadable"
+
+
+@pytest.mark.parametrize("umask", ["0777", "0277", "0177", "0477"])
+def test_a_umask_that_denies_even_the_owner(weak: Box, umask: str) -> None:
+    weak.write(".gitignore", "ignored\n").write("ignored", "precious").mkdir("empty")
+    _own(weak)
+    weak.prefix = ["sh", "-c", f'umask {umask}; exec "$@"', "sh", *weak.prefix]
+    before = weak.picture()
+    checkpoint = weak.save()
+    weak.remove("sub").remove("empty").write("new/x", "x").write(".gitignore", "")
+    _own(weak)
+
+    weak.restore(checkpoint)
+    weak.assert_like(before)
+    weak.rewind("undo-restore")
+    weak.rewind("gc")
+    weak.rewind("doctor")
 
 
 def test_a_restore_that_may_not_write_is_never_exit_0(weak: Box) -> None:

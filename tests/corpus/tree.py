@@ -59,7 +59,11 @@ def _look(at: int, prefix: bytes, found: Picture, git: bool, skip: frozenset[byt
         path = prefix + name
         if (name == b".git" and not git) or path in skip:
             continue
-        seen = os.lstat(name, dir_fd=at)
+        try:
+            seen = os.lstat(name, dir_fd=at)
+        except PermissionError:
+            found[path] = Node("hidden", 0)
+            continue
         kind = TYPES[stat.S_IFMT(seen.st_mode)]
         mode = stat.S_IMODE(seen.st_mode)
         if kind == "file":

@@ -1,5 +1,6 @@
 """What the user had staged is kept, and put back only when asked."""
 
+import json
 import os
 
 import pytest
@@ -7,6 +8,9 @@ from corpus.box import Box
 from sealed import opened
 
 from coderewind import RewindError
+from coderewind.store.objects import tree_bytes
+from coderewind.store.pack import BLOB, TREE
+from coderewind.store.staged import Staged
 
 from .look import assert_sound
 
@@ -138,6 +142,38 @@ def test_an_index_that_cannot_be_read_does_not_stop_a_save(box: Box, harm: str) 
     box.write("a.txt", "x").remove("sub")
     rewind.restore(checkpoint)
     box.assert_like(wanted)
+
+
+OID = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.mark.parametrize("harm", [
+    {"changes": [["100644", "--output=x", "a.txt"]]},
+    {"changes": [["100644", OID, "../a.txt"]]},
+    {"changes": [["100644", OID, ".git/config"]]},
+    {"changes": [["100644", OID]]},
+    {"changes": [["100644 x", OID, "a.txt"]]},
+    {"changes": [["40000", OID, "a.txt"]]},
+    {"changes": [["100644", OID, "a.txt"]]},
+    {"changes": "none"},
+    {"changes": ["abc"]},
+    {"unmerged": [["100644", OID, "9", "a.txt"]]},
+    {"unmerged": [["100644", OID, "a.txt"]]},
+    [],
+], ids=str)
+def test_a_staged_record_that_somebody_forged_changes_nothing(box: Box, harm: object) -> None:
+    box.write("a.txt", "staged\n").git("add", "a.txt")
+    rewind = opened(box)
+    store = rewind.engine.store
+    good = {"version": 1, "head": "", "changes": [], "unmerged": []}
+    pack = store.pack()
+    text = json.dumps(good | harm if isinstance(harm, dict) else harm).encode()
+    tree = pack.add(TREE, tree_bytes([(0o100644, b"staged.json", pack.add(BLOB, text))]))
+    pack.finish()
+    store.objects.refresh()
+
+    with pytest.raises(RewindError):
+        Staged.read(store, tree.hex())
 
 
 def test_a_submodule_and_intent_to_add_do_not_disturb(box: Box) -> None:

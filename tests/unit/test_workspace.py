@@ -56,7 +56,7 @@ def test_a_linked_worktree_has_a_name_of_its_own_and_the_key_of_its_repository(
     tmp_path: Path,
 ) -> None:
     main = _git_dir(tmp_path / "main/.git")
-    linked = main / "worktrees/on the side"
+    linked = main / "worktrees/on-the-side"
     linked.mkdir(parents=True)
     (linked / "HEAD").write_text("ref: refs/heads/side\n")
     (linked / "commondir").write_text("../..\n")
@@ -122,8 +122,17 @@ OID = "0123456789abcdef0123456789abcdef01234567"
         ("ref: refs/heads/main\n",
          {"packed-refs": f"{'f' * 40} refs/heads/other\n{OID} refs/heads/main\n^{OID}\n"},
          (OID, "main")),
+        ("ref: refs/heads/main\n", {"refs/heads/main": "ref: refs/heads/b\n",
+                                    "refs/heads/b": OID + "\n"}, (OID, "main")),
+        ("ref: refs/heads/main\n", {"refs/heads/main": "ref: refs/heads/main\n"}, ("", "main")),
         (OID + "\n", {}, (OID, "")),
         ("", {}, ("", "")),
+        # What is no commit, or no ref, would be taken for an option of git's, or is not ours.
+        ("--output=x\n", {}, ("", "")),
+        ("ref: refs/heads/main\n", {"refs/heads/main": "--output=x\n"}, ("", "main")),
+        ("ref: refs/heads/main\n", {"packed-refs": "--output=x refs/heads/main\n"}, ("", "main")),
+        ("ref: refs/../../secret\n", {"../secret": OID + "\n"}, ("", "")),
+        ("ref: config\n", {"config": OID + "\n"}, ("", "")),
     ],
 )
 def test_where_head_stands(

@@ -13,7 +13,7 @@ import shlex
 import sys
 
 from coderewind.agents.connection import Change
-from coderewind.agents.tier import Hook, Tier
+from coderewind.agents.tier import Hook
 from coderewind.errors import RewindError
 from coderewind.store.pack import write_durably
 
@@ -111,13 +111,13 @@ def is_ours(handler: object) -> bool:
 
 
 def plan_register(
-    path: str, agent: str, tier: Tier, *, nested: bool, exec_form: bool
+    path: str, agent: str, hooks: list[Hook], *, nested: bool, exec_form: bool
 ) -> FileChange:
     """What the file becomes with our hooks. `nested`: events lie below a key `hooks`."""
     data, before, indent = _load(path)
     had_ours = _find_ours(_events(data, path, nested=nested))
     events = _events(data, path, nested=nested, create=True)
-    wanted = {hook.event: entry(agent, hook, exec_form=exec_form) for hook in tier.hooks[agent]}
+    wanted = {hook.event: entry(agent, hook, exec_form=exec_form) for hook in hooks}
     for event in [*events, *(event for event in wanted if event not in events)]:
         groups = events.get(event, [])
         if not isinstance(groups, list):

@@ -90,7 +90,7 @@ class _Files:
         from coderewind.bridge import marks, restores
 
         moved = restores.restore(self.bridge, self.bridge.engine.resolve(target))
-        self.bridge.agent.append(marks.OP, moved.op())
+        self.bridge.mark(marks.OP, moved.op())
 
 
 class Exploring:

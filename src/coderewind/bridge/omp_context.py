@@ -106,7 +106,7 @@ class OmpExploring(Exploring):
         agent.append(WINDOW, {"op": "drop"})
         agent.wait_for_idle()
         before = agent.leaf()
-        agent.send_message(_closing(words.NOTICE.format(words.DROPPED)), {"triggerTurn": False})
+        agent.send_message(_closing(words.NOTICE.format(words.DROPPED)))
         self._wait_for_report(before)
         agent.append(WINDOW, {"op": "drop"})
         place = agent.leaf()

@@ -38,6 +38,11 @@ class Session:
         self.lineage: list[str] = [self.id] if self.id else []
 
     @property
+    def browser(self) -> str:
+        """The command that lists the checkpoints; omp has a /rewind of its own."""
+        return "checkpoints" if self.agent == "omp" else "rewind"
+
+    @property
     def parent(self) -> str:
         """The session that this one was forked from, '' when it was not."""
         return id_of_file(self.parent_file)

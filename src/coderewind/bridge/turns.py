@@ -143,8 +143,7 @@ class Turns:
         """A point that has an entry of its own in the session."""
         for cp in self._make(place):
             self._known.add(cp.anchor.entry)
-            self.bridge.agent.append(
-                marks.OP, marks.op(bindings=[(cp.anchor.entry, cp.snapshot)]))
+            self.bridge.mark(marks.OP, marks.op(bindings=[(cp.anchor.entry, cp.snapshot)]))
         self.bridge.show()
 
     def _make(self, *places: Place) -> list[Checkpoint]:
@@ -158,7 +157,7 @@ class Turns:
     def _write_down(self) -> None:
         bindings, self._bindings = self._bindings, []
         if bindings:
-            self.bridge.agent.append(marks.TURN, marks.turn(bindings))
+            self.bridge.mark(marks.TURN, marks.turn(bindings))
 
 
 def register(bridge: Bridge) -> None:

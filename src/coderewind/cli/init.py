@@ -71,6 +71,7 @@ def init(
     engine = Engine(store, workspace, settings.load(store).filters(), app.progress)
     saved = engine.save("start", label="first checkpoint") if made or not engine.ledger.head() \
         else None
+    app.end_progress()
     connected = connect_agents(app, names, settings.load(store).text("tier"),
                                root=to_text(workspace.root), scope="user",
                                yes=yes or agents is not None, replace=yes)

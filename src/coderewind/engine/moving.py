@@ -6,6 +6,8 @@ success leaves both states reachable and says so.
 
 from __future__ import annotations
 
+import os
+
 from coderewind.errors import RewindError
 from coderewind.ledger.chain import new_id
 from coderewind.model import records as ops
@@ -14,7 +16,7 @@ from coderewind.model.paths import to_bytes, to_text
 from coderewind.model.plan import DELETE, RMDIR, Plan
 from coderewind.model.records import Checkpoint, Record
 from coderewind.store.capture import Captured
-from coderewind.store.staged import restore_staged
+from coderewind.store.staged import Staged, index_of
 from coderewind.store.workspace import head_of
 from coderewind.store.writer import Moved, Writer, stage_dir
 
@@ -179,7 +181,8 @@ def undo_restore(engine: Engine) -> Outcome:
     timeline = engine.timeline()
     moves = [m for m in timeline.position.moves if m.record.id in timeline.by_id]
     if not moves:
-        raise RewindError("there is no restore to take back", hint="rewind list")
+        raise RewindError("there is no restore to take back",
+                          hint="rewind list shows what can be restored")
     move = moves[-1]
     data: dict[str, object] = {"target": move.record.id, "cursor": move.before.cursor}
     return _move(engine, ops.UNDO_RESTORE, timeline.by_id[move.record.id], data,
@@ -207,6 +210,7 @@ def _move(
     with engine.working() as now_ns, engine.store.objects:
         interrupted = engine.interrupted()
         engine.journal.clear_stage()
+        staged = _staged_of(engine, checkpoint) if index else None
         for attempt in range(_TRIES):
             prepared = prepare(engine, now_ns, checkpoint, left_out, paths,
                                must_know=rescue is None)
@@ -215,13 +219,13 @@ def _move(
                 engine.journal.end()  # an interrupted restore may just have come to its end
                 return Outcome(prepared.plan, rescue, checkpoint)
             id = new_id()
-            writer = _staged(engine, prepared.plan)
+            writer = _ready(engine, prepared.plan)
             try:
                 _announce(engine, rescue.id if rescue else id, writer, prepared.plan, checkpoint,
                           interrupted, index=index)
                 record = _record_move(engine, op, checkpoint, {**data, "id": id}, prepared, now_ns)
                 rescue = rescue or Checkpoint(record, engine.workspace.name)
-                _apply(engine, writer, prepared.plan, checkpoint, index=index)
+                _apply(engine, writer, prepared.plan, checkpoint, staged)
                 break
             except Moved as moved:
                 if attempt == _TRIES - 1:
@@ -290,11 +294,19 @@ def _record_move(
     return engine.append_state(op, facts, captured, now_ns, last=engine.ledger.last())
 
 
-def _staged(engine: Engine, plan: Plan) -> Writer:
+def _staged_of(engine: Engine, checkpoint: Checkpoint) -> Staged:
+    """What is to be put back into the index: all of it read before anything is touched."""
+    if os.path.lexists(index_of(engine.workspace) + b".lock"):
+        raise RewindError("the index is locked by another git process",
+                          hint="nothing was changed; try again when it is done")
+    return Staged.read(engine.store, checkpoint.staged)
+
+
+def _ready(engine: Engine, plan: Plan) -> Writer:
     """A writer that has every content beside its place, verified; nothing was touched."""
     root = engine.workspace.root
     private = engine.store.private_dir(engine.workspace.name)
-    writer = Writer(root, engine.store.objects, stage_dir(private, root))
+    writer = Writer(root, engine.store.objects, stage_dir(private, root), engine.progress)
     try:
         writer.stage(plan)
     except OSError as error:
@@ -337,14 +349,13 @@ def _not_prepared(error: OSError) -> RewindError:
 
 
 def _apply(
-    engine: Engine, writer: Writer, plan: Plan, checkpoint: Checkpoint, *, index: bool
+    engine: Engine, writer: Writer, plan: Plan, checkpoint: Checkpoint, staged: Staged | None
 ) -> None:
     """Change the worktree; from here on, only the end or `--abort` makes it whole again."""
-    progress = engine.progress
     try:
-        writer.apply(plan, (lambda n, _: progress("restored", n)) if progress else None)
-        if index:
-            restore_staged(engine.store, engine.workspace, checkpoint.staged, checkpoint.head)
+        writer.apply(plan)
+        if staged is not None:
+            staged.put_back(engine.workspace, checkpoint.head)
     except OSError as error:
         raise RewindError(
             f"the restore stopped half-way: {error.strerror}",
@@ -389,7 +400,8 @@ def resume(engine: Engine) -> Outcome:
     """Finish an interrupted move."""
     interrupted = engine.interrupted()
     if interrupted is None:
-        raise RewindError("no restore was interrupted")
+        raise RewindError("no restore was interrupted",
+                          hint="rewind status says how things stand")
     timeline = engine.timeline()
     record = next(r for r in timeline.records if r.id == interrupted.record)
     checkpoint = engine.resolve(record.text("target"))
@@ -409,10 +421,12 @@ def abort(engine: Engine) -> Outcome:
     """Go back to the state before an interrupted move."""
     interrupted = engine.interrupted()
     if interrupted is None:
-        raise RewindError("no restore was interrupted")
+        raise RewindError("no restore was interrupted",
+                          hint="rewind status says how things stand")
     timeline = engine.timeline()
     rescue = timeline.by_id.get(interrupted.record)
     if rescue is None:
-        raise RewindError("the rescue of the interrupted restore is gone", hint="rewind list")
+        raise RewindError("the rescue of the interrupted restore is gone",
+                          hint="rewind list shows what can be restored")
     return _move(engine, ops.UNDO_RESTORE, rescue,
                  {"target": rescue.id, "cursor": rescue.parent})

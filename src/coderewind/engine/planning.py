@@ -28,6 +28,7 @@ _IN_THE_WAY = {
     why.UNREADABLE: "what stands there cannot be read, so it cannot be rescued",
     why.TOO_LONG: "its path is too long",
     why.OWN_STORE: "Rewind's own store is there",
+    why.GIT_STATE: "a repository's git directory is there",
 }
 
 
@@ -57,6 +58,8 @@ class Planner:
         self._target = SnapshotView(store.objects, target)
         self._left_out = {item.path: item.reason for item in left_out}
         self._target_left_out = {item.path: item.reason for item in target_left_out}
+        self._git_state = tuple(path for path, reason in self._left_out.items()
+                                if reason == why.GIT_STATE)
         self._paths = paths
         self._rescued = rescued
         self._made_by_move = _view_if_there(store, made)
@@ -68,11 +71,16 @@ class Planner:
         self._made: set[bytes] = set()
         self._removed: set[bytes] = set()
 
+    def _concerns(self, path: bytes) -> bool:
+        """Whether a path is to be restored: a git directory was never ours to touch."""
+        return within(path, self._paths) and not (
+            self._git_state and within(path, self._git_state))
+
     def knows(self, path: bytes) -> bool:
         """Whether a path means anything, now or then."""
         return (
             not path
-            or os.path.lexists(self._full(path))
+            or (os.path.lexists(self._full(path)) and self._is_reached_by_folders(path))
             or self._target.is_folder(path)
             or self._target.lookup(path) is not None
             or path in self._target.manifest.fifos
@@ -83,7 +91,7 @@ class Planner:
         differences = [
             difference
             for difference in compare(self._store.objects, self._now.tree, self._target.tree)
-            if within(difference.path, self._paths)
+            if self._concerns(difference.path)
         ]
         gone = [difference for difference in differences if not difference.new_mode]
         self._deletions(gone)
@@ -103,7 +111,7 @@ class Planner:
 
     def _deletions(self, gone: list[Difference]) -> None:
         empty = [folder for folder in self._now.manifest.folders
-                 if within(folder, self._paths) and not self._target.is_folder(folder)]
+                 if self._concerns(folder) and not self._target.is_folder(folder)]
         hidden = self._hidden_then([difference.path for difference in gone], empty)
         for difference in gone:
             path = difference.path
@@ -115,17 +123,16 @@ class Planner:
                 step = Step(model.DELETE, path, git_mode=difference.old_mode,
                             old_oid=difference.old_oid)
                 self.plan.steps.append(step)
+        self._remove_folders_of_move()
         folders = {up for step in self.plan.steps for up in parents(step.path) if up}
         for folder in sorted(folders.union(empty), reverse=True):
-            if within(folder, self._paths) and not self._target.is_folder(folder):
+            if self._concerns(folder) and not self._target.is_folder(folder):
                 reason = self._reason_to_keep_folder(folder, hidden)
                 if reason:
                     self.plan.kept.append(Kept(folder, reason))
                     self._kept_paths.add(folder)
                 else:
                     self._remove_folder(folder)
-
-        self._remove_folders_of_move()
 
     def _remove_folders_of_move(self) -> None:
         """Empty folders that the move that is taken back has made where rules hide them now."""
@@ -134,9 +141,10 @@ class Planner:
         for folder in sorted(self._made_by_move.manifest.folders, reverse=True):
             if folder in self._stood or self._target.is_folder(folder):
                 continue
-            if within(folder, self._paths) and self._stands(folder) and self._becomes_empty(folder):
+            if self._concerns(folder) and self._stands(folder) and self._becomes_empty(folder):
                 self.plan.steps.append(Step(model.RMDIR, folder))
                 self._removed.add(folder)
+        self._left_out_sorted = sorted(set(self._left_out_sorted) - self._removed)
 
     def _becomes_empty(self, folder: bytes) -> bool:
         try:
@@ -210,7 +218,8 @@ class Planner:
                 _put(tree, folder + b"/", b"")
             return rules.ignored(paths + folders)
         except OSError as error:
-            raise RewindError(f"the plan could not be made: {error.strerror}") from error
+            raise RewindError(f"the plan could not be made: {error.strerror}",
+                              hint="nothing was changed") from error
         finally:
             rules.close()
             import shutil
@@ -246,7 +255,10 @@ class Planner:
                 if reason == why.IGNORED or path in said or not within(path, self._paths):
                     continue
                 said.add(path)
-                self.plan.kept.append(Kept(path, words.format(reason)))
+                why_kept = words.format(reason)
+                if not os.path.lexists(self._full(path)):
+                    why_kept = f"is gone and does not come back, it {why_kept}"
+                self.plan.kept.append(Kept(path, why_kept))
 
     # ---- what is written
 
@@ -276,6 +288,7 @@ class Planner:
 
     def _make_folder(self, path: bytes) -> None:
         self._made.add(path)
+        self._make_way(path)
         perm = self._target.manifest.perm(path, 0o40000)
         action = model.MKDIR
         if self._stands(path):
@@ -285,17 +298,25 @@ class Planner:
             action = model.CHMOD
         self.plan.steps.append(Step(action, path, git_mode=0o40000, perm=perm))
 
+    def _make_way(self, path: bytes) -> None:
+        """Of a file in the place of a folder: the rescue has it, whatever paths were asked for."""
+        there = self._now.lookup(path)
+        if there is not None and there[0] != 0o40000 and not self._concerns(path):
+            self.plan.steps.append(
+                Step(model.DELETE, path, git_mode=there[0], old_oid=there[1])
+            )
+
     def _stands(self, path: bytes) -> bool:
         """Whether this is a folder already, but left out."""
-        return any(up in self._left_out for up in (path, *parents(path))) and all(
-            self._is_folder_now(up) for up in (path, *parents(path)) if up
+        return any(up in self._left_out for up in (path, *parents(path))) and (
+            self._is_folder_now(path) and self._is_reached_by_folders(path)
         )
 
     def _stands_as_kept(self, path: bytes, perm: int) -> bool:
         """Whether a folder that the move found there is there still, but not with its mode."""
         if path in self._removed or self._target.is_folder(path):
             return False
-        there = all(self._is_folder_now(up) for up in (path, *parents(path)) if up)
+        there = self._is_folder_now(path) and self._is_reached_by_folders(path)
         return there and self._perm_now(path) != perm
 
     def _perm_now(self, path: bytes) -> int:
@@ -307,18 +328,18 @@ class Planner:
             return set()
         there = self._made_by_move.manifest.fifos.keys() & self._now.manifest.fifos.keys()
         gone = there - self._target.manifest.fifos.keys()
-        return {path for path in gone if within(path, self._paths)}
+        return {path for path in gone if self._concerns(path)}
 
     def _empty_folders(self) -> None:
         for folder in sorted(self._target.manifest.folders):
-            if within(folder, self._paths) and not self._now.is_folder(folder):
+            if self._concerns(folder) and not self._now.is_folder(folder):
                 if folder not in self._made:
                     self._make_folder(folder)
                 self._need_parents(folder)
 
     def _fifos(self) -> None:
         for path, perm in self._target.manifest.fifos.items():
-            if path in self._now.manifest.fifos or not within(path, self._paths):
+            if path in self._now.manifest.fifos or not self._concerns(path):
                 continue
             if path in self._kept_paths or path in self._left_out:
                 continue
@@ -336,7 +357,7 @@ class Planner:
         else:
             candidates = {path for path, _, _ in self._target.walk()} | target.folders
         for path in sorted(candidates):
-            if path in changed or path in self._made or not within(path, self._paths):
+            if path in changed or path in self._made or not self._concerns(path):
                 continue
             found = self._target.lookup(path)
             mode = found[0] if found else 0o40000 if path in target.folders else 0
@@ -348,7 +369,7 @@ class Planner:
             if perm != now.perm(path, mode):
                 self._change_mode(path, mode, perm, found[1] if found else b"")
         for path, perm in sorted(self._stood.items()):
-            if within(path, self._paths) and self._stands_as_kept(path, perm):
+            if self._concerns(path) and self._stands_as_kept(path, perm):
                 self._change_mode(path, 0o40000, perm, b"")
 
     def _change_mode(self, path: bytes, mode: int, perm: int, oid: bytes) -> None:
@@ -393,7 +414,7 @@ class Planner:
             reason = self._left_out.get(up)
             if not up or not reason:
                 continue
-            if not self._is_folder_now(up):
+            if not self._is_folder_now(up) or reason == why.UNREADABLE:
                 found.append((up, reason))
             elif os.path.lexists(self._full(path)) and not (
                 step.action == model.MKDIR and self._is_folder_now(path)
@@ -414,6 +435,9 @@ class Planner:
             if self._now.is_folder(path) and path not in self._removed:
                 found.append((path, "kept"))
         return found
+
+    def _is_reached_by_folders(self, path: bytes) -> bool:
+        return all(self._is_folder_now(up) for up in parents(path) if up)
 
     def _full(self, path: bytes) -> bytes:
         return os.path.join(self._workspace.root, path)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from coderewind.hooks.session import SessionState
 
 # Seconds; below the timeouts that tiers register, so that we end before we are ended.
-_LIMITS = {"SessionStart": 110.0, "SessionEnd": 50.0}
+_LIMITS = {"SessionStart": 110.0, "SessionEnd": 50.0, "UserPromptExpansion": 115.0}
 _LIMIT = 27.0
 _LARGEST = 256 << 20
 
@@ -49,7 +49,10 @@ def run_hook(argv: list[str]) -> int:
         from coderewind.hooks.payload import read_event
 
         event = read_event(agent, name, payload)
-        _handle(event)
+        if name == "UserPromptExpansion":
+            _answer(event)
+        else:
+            _handle(event)
         _limit(0)
     except RewindError as error:
         _tell(event, agent, name, error.message, error.hint)
@@ -75,10 +78,16 @@ def _arguments(argv: list[str]) -> tuple[str, str]:
 
 
 def _limit(seconds: float) -> None:
-    import signal
+    # What `signal` wraps in enums.
+    from _signal import (  # type: ignore[import-not-found]
+        ITIMER_REAL,
+        SIGALRM,
+        setitimer,
+        signal,
+    )
 
-    signal.signal(signal.SIGALRM, _time_up)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal(SIGALRM, _time_up)
+    setitimer(ITIMER_REAL, seconds)
 
 
 def _time_up(_signum: int, _frame: object) -> None:
@@ -87,6 +96,7 @@ def _time_up(_signum: int, _frame: object) -> None:
 
 def _handle(event: Event) -> None:
     from coderewind.agents import seen
+    from coderewind.agents.known import adapter_of
     from coderewind.hooks.session import Sessions
 
     if not event.session:
@@ -94,6 +104,9 @@ def _handle(event: Event) -> None:
     if event.name == "PostToolBatch" and _only_reads(event):
         return
     seen.note(event.agent, event.name)
+    caller = adapter_of(event.agent).caller(event.transcript)
+    if caller and not event.becomes_a_subagents(caller):
+        return
     sessions = Sessions()
     with sessions.lock(event.agent, event.session, patience=20.0):
         state = sessions.load(event.agent, event.session)
@@ -105,6 +118,18 @@ def _handle(event: Event) -> None:
             sessions.save(event.agent, event.session, state)
     if event.name == "SessionStart":
         sessions.sweep()
+
+
+def _answer(event: Event) -> None:
+    """Show the answer to a slash command of ours in place of asking the model."""
+    import json
+
+    from coderewind.hooks.typed import answer
+
+    words = answer(event)
+    if words:
+        sys.stdout.write(json.dumps({"decision": "block", "reason": "\n" + words}) + "\n")
+        sys.stdout.flush()
 
 
 def _observe(event: Event, state: SessionState) -> None:

@@ -15,6 +15,7 @@ DEVICE = "device"
 UNREADABLE = "unreadable"
 TOO_LONG = "path-too-long"
 OWN_STORE = "rewind-store"
+GIT_STATE = "git-directory"  # of a repository whose `.git` only names it
 NOT_RECORDED = "not-recorded"  # by the program that a checkpoint was taken over from
 FOREIGN_INDEX = "index-unreadable"
 

@@ -222,7 +222,7 @@ _LATER: dict[str, Callable[[Record], object]] = {
     "files": lambda record: record.whole("files"),
     "flags": lambda record: record.texts("flags"),
     "git": lambda record: record.section("git"),
-    "head": lambda record: record.text("head"),
+    "head": lambda record: record.oid("head"),
     "kind": lambda record: record.text("kind") or "save",
     "label": lambda record: record.text("label"),
     "moved_to": lambda record: record.oid("state") if record.op in MOVES else "",

@@ -32,6 +32,14 @@ def user_home() -> bytes:
 def make_private(path: bytes) -> None:
     """A folder for us alone; a symlink or somebody else's folder in its place is refused."""
     try:
+        _make(path)
+    except FileNotFoundError:
+        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+        _make(path)
+
+
+def _make(path: bytes) -> None:
+    try:
         os.mkdir(path, 0o700)
         os.chmod(path, 0o700)
     except FileExistsError:
@@ -45,6 +53,3 @@ def make_private(path: bytes) -> None:
             ) from None
         if st.st_mode & 0o077:
             os.chmod(path, 0o700)
-    except FileNotFoundError:
-        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-        make_private(path)

@@ -115,10 +115,12 @@ class Scan:
         self._scratch = scratch
         self._own = own
         self._progress = progress
+        self._taken_out: dict[bytes, str] = {}  # folders that cannot be captured any more
         self._seen = 0
         self._asked: set[bytes] = set()  # folders whose ignored names were asked about again
         self._width = 20
         self.contexts: dict[bytes, Context] = {b"": Context(b"", workspace, scratch + b"/root")}
+        self._git_state = self._named_by(workspace)
 
     # ---- the whole scan
 
@@ -138,6 +140,7 @@ class Scan:
             self._watch()
             self._ask_again(again | self._rule_files_changed())
             self._settle()
+            self._leave_git_state()
             self._find_young()
         finally:
             for context in self.contexts.values():
@@ -235,13 +238,29 @@ class Scan:
             raise RewindError(
                 f"{to_text(self.root)} cannot be read", hint="nothing was saved; check its mode"
             )
+        self._leave_out(path, why.UNREADABLE)
+
+    def _leave_git_state(self) -> None:
+        """A folder may have been taken in before the `.git` was met that names it."""
+        taken_in = [path for path in sorted(self._git_state) if path not in self.gone
+                    and (path in self.drafts or path in self.state.folders)]
+        for path in taken_in:
+            for draft in [p for p in self.drafts if p == path or p.startswith(path + b"/")]:
+                del self.drafts[draft]
+            self._leave_out(path, why.GIT_STATE)
+        if taken_in:
+            self._settle()
+
+    def _leave_out(self, path: bytes, reason: str) -> None:
+        """Take a folder out of what is captured."""
         self.gone.add(path)
+        self._taken_out[path] = reason  # also when its folder is listed again
         folder, _, name = path.rpartition(b"/")
         if folder not in self.drafts:
             self._list_all([folder])
-        if folder in self.drafts:
+        elif name in self.drafts[folder].subs:  # else it is not even there any more
             self.drafts[folder].subs.discard(name)
-            self.drafts[folder].others[name] = (S_IFDIR, why.UNREADABLE)
+            self.drafts[folder].others[name] = (S_IFDIR, reason)
 
     def _list(self, path: bytes) -> Draft | None:
         """What is in a folder now; names not known before are left for `_settle` to decide."""
@@ -258,14 +277,17 @@ class Scan:
         except _GONE:
             return None
         draft = Draft(path, self._folder_sig(st), st.st_mode & 0o7777)
-        nested = False
+        dot_git = 0
         for entry in entries:
             name = entry.name
             if name == b".git":
-                nested = path != b""
+                dot_git = S_IFDIR if entry.is_dir(follow_symlinks=False) else S_IFREG
                 continue
             if entry.is_dir(follow_symlinks=False):
                 mode = S_IFDIR
+                if reason := self._taken_out and self._taken_out.get(join(path, name)):
+                    draft.others[name] = (mode, reason)
+                    continue
                 if name in subs:
                     draft.subs.add(name)
                     continue
@@ -294,7 +316,9 @@ class Scan:
                 draft.others[name] = before
             else:
                 draft.others[name] = (mode, _UNDECIDED)
-        self._note_context(path, nested=nested)
+        self._note_context(path, nested=dot_git != 0 and path != b"")
+        if dot_git and not (path in self.contexts and self.contexts[path].is_repository):
+            draft.others[b".git"] = (dot_git, why.GIT_STATE)  # of no repository, or not yet
         return draft
 
     def _wanted(self, path: bytes) -> bool:
@@ -325,7 +349,15 @@ class Scan:
         workspace = Workspace(self.root + b"/" + path, found.git_dir, found.common_dir, found.name)
         scratch = b"%s/%s" % (self._scratch, path.hex().encode()[-80:])
         self.contexts[path] = Context(path, workspace, scratch)
+        self._git_state |= self._named_by(workspace)
         return True
+
+    def _named_by(self, workspace: Workspace) -> set[bytes]:
+        """Git directories that lie among the files, because a `.git` only names them."""
+        start = self.root.rstrip(b"/") + b"/"
+        places = (workspace.git_dir, workspace.common_dir)
+        inside = {place[len(start) :] for place in places if place and place.startswith(start)}
+        return {path for path in inside if b".git" not in path.split(b"/")}
 
     def _add_file(
         self, draft: Draft, name: bytes, now: os.stat_result, known: _Known | None
@@ -422,8 +454,11 @@ class Scan:
         """Left-out files whose own change may bring them in: too large, unreadable."""
         folders = set()
         for path, before in self.state.watched.items():
-            if self._watch_signature(path) != before:
-                folders.add(path.rpartition(b"/")[0])
+            folder, _, name = path.rpartition(b"/")
+            if self._watch_signature(path) != before or (
+                name == b".git" and find_repository(os.path.join(self.root, folder))
+            ):
+                folders.add(folder)
         for path in self._extra:
             folders.add(next((up for up in parents(path) if up in self.state.folders), b""))
         for path in folders:
@@ -521,6 +556,9 @@ class Scan:
             st = os.lstat(self.root + b"/" + path)
             if (st.st_dev, st.st_ino) in self._own:
                 draft.others[name] = (mode, why.OWN_STORE)
+                return None
+            if path in self._git_state:
+                draft.others[name] = (mode, why.GIT_STATE)
                 return None
             filtered = self.filters.folder(name, in_repository=context.is_repository)
             if filtered and not wanted and not context.tracked.holds(inside):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Final
 
-_MAGIC = b"rewind state 3\n"
+_MAGIC = b"rewind state 4\n"
 
 # A folder's record is a tuple, so that marshal can write 100,000 files in a few milliseconds.
 # SIG is b"" when the folder changed too recently for its times to be trusted.

@@ -10,9 +10,13 @@ import os
 from stat import S_ISREG
 
 from coderewind.errors import RewindError
+from coderewind.model.paths import is_safe
+from coderewind.model.records import is_oid
 from coderewind.store.git import Git
 
 MAIN = "main"
+_LONGEST_NAME = 60
+_SYMBOLIC_DEPTH = 5  # as deep as git follows refs that name refs
 
 
 class Workspace:
@@ -48,6 +52,21 @@ class Workspace:
         return setting(config, "extensions.objectformat") or "sha1"
 
 
+def all_roots(workspace: Workspace) -> list[bytes]:
+    """The work trees that share a repository, this one first; itself for a plain folder."""
+    found = [workspace.root]
+    if workspace.common_dir is None:
+        return found
+    if os.path.basename(workspace.common_dir) == b".git":
+        found.append(os.path.dirname(workspace.common_dir))
+    linked = os.path.join(workspace.common_dir, b"worktrees")
+    for name in sorted(os.listdir(linked)) if os.path.isdir(linked) else ():
+        dot_git = _first_line(os.path.join(linked, name, b"gitdir"))
+        if dot_git:
+            found.append(os.path.realpath(os.path.dirname(dot_git)))
+    return list(dict.fromkeys(found))
+
+
 def find_repository(root: bytes) -> Workspace | None:
     """The repository whose work tree starts exactly at `root`, if there is one."""
     dot_git = os.path.join(root, b".git")
@@ -59,12 +78,12 @@ def find_repository(root: bytes) -> Workspace | None:
     common_dir = os.path.realpath(os.path.join(git_dir, common)) if common else git_dir
     name = MAIN
     if common_dir != git_dir:
-        name = "linked-" + os.fsdecode(os.path.basename(git_dir))
+        name = _linked(os.path.basename(git_dir))
     else:
-        elsewhere = setting(os.path.join(git_dir, b"config"), "core.worktree")
+        elsewhere = _worktree_setting(git_dir)
         if elsewhere:
             root = os.path.realpath(os.path.join(git_dir, os.fsencode(elsewhere)))
-    return Workspace(root, git_dir, common_dir, _branch_safe(name))
+    return Workspace(root, git_dir, common_dir, name)
 
 
 def find(path: bytes, is_protected: object = None) -> Workspace:
@@ -119,23 +138,32 @@ def setting(config: bytes, key: str) -> str:
     return os.fsdecode(out.rstrip(b"\0"))
 
 
+def _worktree_setting(git_dir: bytes) -> str:
+    """core.worktree, which `git sparse-checkout` moves to a file of its own."""
+    config = os.path.join(git_dir, b"config")
+    if setting(config, "extensions.worktreeconfig").lower() not in ("", "false"):
+        moved = setting(os.path.join(git_dir, b"config.worktree"), "core.worktree")
+        if moved:
+            return moved
+    return setting(config, "core.worktree")
+
+
 def head_of(workspace: Workspace) -> tuple[str, str]:
     """The commit HEAD stands at and the branch, both '' when there is none."""
     git_dir, common_dir = workspace.git_dir, workspace.common_dir
     if git_dir is None or common_dir is None:
         return "", ""
     head = _first_line(os.path.join(git_dir, b"HEAD"))
-    if not head.startswith(b"ref: "):
-        return head.decode("ascii", "replace"), ""
-    ref = head[5:].strip()
-    if ref == b"refs/heads/.invalid":
+    if head == b"ref: refs/heads/.invalid":
         return _ask_git_for_head(git_dir)
-    branch = os.fsdecode(ref.removeprefix(b"refs/heads/"))
-    for base in (git_dir, common_dir):
-        value = _first_line(os.path.join(base, ref))
-        if value:
-            return value.decode("ascii", "replace"), branch
-    return _packed(os.path.join(common_dir, b"packed-refs"), ref), branch
+    branch = os.fsdecode(_symbolic(head).removeprefix(b"refs/heads/"))
+    for _ in range(_SYMBOLIC_DEPTH):
+        ref = _symbolic(head)
+        if not ref:
+            break
+        head = _value(ref, git_dir, common_dir)
+    commit = head.decode("ascii", "replace")
+    return commit if is_oid(commit) else "", branch
 
 
 def _ask_git_for_head(git_dir: bytes) -> tuple[str, str]:
@@ -147,11 +175,23 @@ def _ask_git_for_head(git_dir: bytes) -> tuple[str, str]:
     return commit, branch
 
 
-def _packed(path: bytes, ref: bytes) -> str:
-    for line in read_file(path).split(b"\n"):
+def _symbolic(value: bytes) -> bytes:
+    """The ref that a ref's value names, b"" when it names none or a file that is no ref."""
+    ref = value.removeprefix(b"ref:").strip()
+    is_one = value.startswith(b"ref:") and ref.startswith(b"refs/") and is_safe(ref)
+    return ref if is_one else b""
+
+
+def _value(ref: bytes, git_dir: bytes, common_dir: bytes) -> bytes:
+    """What a ref holds, b"" when it does not exist."""
+    for base in (git_dir, common_dir):
+        value = _first_line(os.path.join(base, ref))
+        if value:
+            return value.strip()
+    for line in read_file(os.path.join(common_dir, b"packed-refs")).split(b"\n"):
         if line.endswith(b" " + ref):
-            return line.split(b" ")[0].decode("ascii", "replace")
-    return ""
+            return line.split(b" ")[0]
+    return b""
 
 
 def _follow(dot_git: bytes) -> bytes | None:
@@ -183,5 +223,12 @@ def _first_line(path: bytes) -> bytes:
     return read_file(path, 8192).split(b"\n")[0]
 
 
-def _branch_safe(name: str) -> str:
-    return "".join(c if c.isalnum() or c in "-_" else "-" for c in name)
+def _linked(name: bytes) -> str:
+    """The name of a linked worktree's ledger: readable, and never that of another one."""
+    text = os.fsdecode(name)
+    safe = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in text)
+    if safe != text or len(safe) > _LONGEST_NAME:
+        from hashlib import sha1
+
+        safe = f"{safe[:_LONGEST_NAME]}-{sha1(name, usedforsecurity=False).hexdigest()[:8]}"
+    return "linked-" + safe

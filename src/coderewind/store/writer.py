@@ -41,10 +41,17 @@ class Moved(Exception):
 class Writer:
     """Stages the contents of one plan, then applies it."""
 
-    def __init__(self, root: bytes, objects: Objects, stage: bytes) -> None:
+    def __init__(
+        self,
+        root: bytes,
+        objects: Objects,
+        stage: bytes,
+        progress: Callable[[str, int], None] | None = None,
+    ) -> None:
         self._root = root
         self._objects = objects
         self.stage_path = stage
+        self._progress = progress
         self._root_fd = os.open(root, os.O_RDONLY | _FOLDER)
         self._parent_path: bytes | None = None
         self._parent_fd = -1
@@ -52,6 +59,10 @@ class Writer:
         self._opened_up: dict[bytes, int] = {}  # read-only folders made writable: path -> mode
 
     def close(self) -> None:
+        try:
+            self._close_up()
+        except OSError:
+            pass  # it failed before, and that was said
         self._leave_parent()
         if self._root_fd >= 0:
             os.close(self._root_fd)
@@ -70,9 +81,9 @@ class Writer:
                 raise RewindError(f"the snapshot holds an unsafe path: {to_text(step.path)!r}",
                                   hint="nothing was changed")
             if step.action == model.WRITE:
-                self._staged[step.path] = self._stage_one(b"%d" % number, step)
+                self._staged[step.path] = self._stage_one(number, step)
 
-    def apply(self, plan: Plan, progress: Callable[[int, int], None] | None = None) -> None:
+    def apply(self, plan: Plan) -> None:
         """Make the changes, in an order in which every one is possible.
 
         Raises:
@@ -85,28 +96,30 @@ class Writer:
             mine.sort(key=lambda step: step.path, reverse=deepest_first)
             ordered += mine
         for step in ordered:
-            self._check(step)
+            self._opening_up(self._check, step)
         for number, step in enumerate(ordered):
             try:
-                self._one(step)
+                self._opening_up(self._try, step)
             except Moved as moved:
                 moved.half_way = number > 0
                 raise
-            if progress:
-                progress(number + 1, len(ordered))
+            if self._progress:
+                self._progress("restored", number + 1)
         self._close_up()
         self._flush()
 
     # ---- staging
 
-    def _stage_one(self, name: bytes, step: Step) -> bytes:
-        path = os.path.join(self.stage_path, name)
+    def _stage_one(self, number: int, step: Step) -> bytes:
+        path = os.path.join(self.stage_path, b"%d" % number)
         if step.git_mode == 0o120000:
             os.symlink(self._objects.read(step.oid)[1], path)
             return path
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             for chunk in self._objects.stream(step.oid):
+                if self._progress:
+                    self._progress("made ready", number + 1)
                 view = memoryview(chunk)
                 while view:
                     view = view[os.write(fd, view) :]
@@ -167,13 +180,6 @@ class Writer:
 
     # ---- changes
 
-    def _one(self, step: Step) -> None:
-        try:
-            self._try(step)
-        except PermissionError:
-            self._open_up(os.path.dirname(step.path))
-            self._try(step)
-
     def _try(self, step: Step) -> None:
         try:
             parent, name = self._enter(step.path)
@@ -192,6 +198,7 @@ class Writer:
                 self._chmod(parent, name, step.perm)
             else:
                 self._chmod(parent, name, step.perm)
+                self._opened_up.pop(step.path, None)
         except PermissionError:
             raise
         except (FileNotFoundError, NotADirectoryError, FileExistsError, IsADirectoryError):
@@ -252,7 +259,13 @@ class Writer:
             raise
 
     def _chmod(self, parent: int, name: bytes, perm: int) -> None:
-        """Change a mode without following a link: chmod has no such flag on Linux."""
+        """Change a mode without following a link: chmod has no such flag on Linux.
+
+        Without a name it is the mode of the root.
+        """
+        if not name:
+            os.fchmod(parent, perm)
+            return
         fd = os.open(name, _PATH_ONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
         try:
             if not S_ISLNK(os.fstat(fd).st_mode):
@@ -262,22 +275,30 @@ class Writer:
 
     # ---- folders that were made writable for a while
 
+    def _opening_up(self, act: Callable[[Step], None], step: Step) -> None:
+        try:
+            act(step)
+        except PermissionError:
+            self._open_up(os.path.dirname(step.path))
+            act(step)
+
     def _open_up(self, folder: bytes) -> None:
         """Make a read-only folder writable until the end; its mode is put back by `_close_up`."""
-        if not folder or folder in self._opened_up:
+        if folder in self._opened_up:
             raise RewindError(f"{to_text(folder) or 'the folder'} may not be written to",
                               hint="check its owner and mode")
         self._leave_parent()
         parent, name = self._enter(folder)
-        st = os.lstat(name, dir_fd=parent)
+        st = os.lstat(name, dir_fd=parent) if folder else os.fstat(parent)
         self._opened_up[folder] = st.st_mode & 0o7777
         self._chmod(parent, name, st.st_mode & 0o7777 | 0o700)
 
     def _close_up(self) -> None:
+        """Give the folders that were made writable, and new ones, the modes they are to have."""
         for folder in sorted(self._opened_up, reverse=True):
             try:
                 parent, name = self._enter(folder)
-                self._chmod(parent, name, self._opened_up[folder])
+                self._chmod(parent, name, self._opened_up.pop(folder))
             except (FileNotFoundError, NotADirectoryError):
                 continue
 
@@ -300,6 +321,7 @@ class Writer:
         if not folder:
             return self._root_fd, name
         fd = self._root_fd
+        passed: list[bytes] = []
         try:
             for part in folder.split(b"/"):
                 try:
@@ -309,6 +331,12 @@ class Writer:
                 if fd != self._root_fd:
                     os.close(fd)
                 fd = below
+                passed.append(part)
+        except PermissionError:  # this folder may not be passed through
+            if fd != self._root_fd:
+                os.close(fd)
+            self._open_up(b"/".join(passed))
+            return self._enter(path)
         except BaseException:
             if fd != self._root_fd:
                 os.close(fd)

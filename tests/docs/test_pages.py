@@ -161,6 +161,16 @@ def test_the_python_example_runs(project: Path) -> None:
 
 
 @pytest.mark.usefixtures("project")
+def test_the_readmes_agent_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    (example,) = examples("../README.md")
+
+    exec(compile(example, "README.md", "exec"), {"__name__": "example"})
+
+    assert capsys.readouterr().out.split("\n")[:4] == ["1", "3", "5", "4"]
+    assert len(example.rstrip().splitlines()) <= 20
+
+
+@pytest.mark.usefixtures("project")
 def test_the_examples_of_context_rewind_run() -> None:
     page: dict[str, object] = {"__name__": "example"}
     for example in examples("context.md"):

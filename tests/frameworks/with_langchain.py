@@ -25,7 +25,8 @@ class LangChain(Driver):
 
     def make(self, workspace: Any, gate: Gate | None) -> None:
         explore = StructuredTool.from_function(self.explore, name="explore", description="look")
-        self.agent: Any = create_agent(_Scripted(driver=self), tools=[explore],
+        self.model = _Scripted(driver=self)
+        self.agent: Any = create_agent(self.model, tools=[explore],
                                        middleware=[RewindMiddleware(workspace, gate=gate)],
                                        checkpointer=InMemorySaver())
 

@@ -30,7 +30,8 @@ class PydanticAI(Driver):
     name = "pydantic-ai"
 
     def make(self, workspace: Any, gate: Gate | None) -> None:
-        self.agent = Agent(FunctionModel(self._model),
+        self.model = FunctionModel(self._model)
+        self.agent = Agent(self.model,
                            capabilities=[RewindCapability(workspace, gate=gate)])
         self.agent.tool_plain(self.explore)
         self.history: list[ModelMessage] = []

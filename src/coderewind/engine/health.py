@@ -170,11 +170,12 @@ def repair(engine: Engine, found: Diagnosis) -> list[str]:
         found.mended.append(
             f"damaged packs set aside, and what is whole in them kept: {damaged}")
     left = _store_anew(engine)
-    for worktree in ledgers(engine.store):
-        lost = mend(engine.store, Ledger(engine.store, worktree))
-        if lost is not None:
-            found.mended.append(f"the ledger of {worktree} was linked anew")
-        found.lost += lost or ()
+    with engine.alone():
+        for worktree in ledgers(engine.store):
+            lost = mend(engine.store, Ledger(engine.store, worktree))
+            if lost is not None:
+                found.mended.append(f"the ledger of {worktree} was linked anew")
+            found.lost += lost or ()
     if engine.journal.exists():
         try:
             interrupted = engine.interrupted()

@@ -63,6 +63,21 @@ def test_a_bridge_killed_in_a_restore_leaves_no_file_half_and_the_next_one_finis
         assert states(room) == {b"number\n"}
         pi.prompt("and on")
         assert pi.footer().startswith("◆")
+        pi.answer = lambda dialog: "Undo last file rewind"
+        pi.call("fork", entryId=pi.entries("user")[-1]["id"])
+        assert states(room) == {b"changed\n"}
+
+
+def test_an_interrupted_restore_is_taken_back_in_pi(pi_room: PiRoom) -> None:
+    room = pi_room
+    with room.open() as pi:
+        pi.answer = lambda dialog: str(dialog["options"][1])
+        pid, number = in_restore(room, pi)
+        os.kill(pid, signal.SIGKILL)
+        pi.answer_to(number)
+        pi.answer = lambda dialog: "Go back to before it"
+        pi.prompt("/rewind")
+        assert states(room) == {b"changed\n"}
 
 
 def test_pi_killed_in_a_restore_leaves_no_file_half_and_no_process(pi_room: PiRoom) -> None:

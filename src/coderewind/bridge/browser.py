@@ -58,9 +58,10 @@ class Browser:
         if not self._is_idle():
             return
         try:
-            if bridge.engine.is_interrupted() and not self._mended():
-                return
-            self._browse()
+            if bridge.engine.is_interrupted():
+                self._mend()
+            else:
+                self._browse()
         except (RewindError, CallFailed) as error:
             hint = f". {error.hint}" if isinstance(error, RewindError) and error.hint else ""
             bridge.agent.notify(f"Rewind: {error}{hint}", ERROR)
@@ -89,20 +90,18 @@ class Browser:
 
     # ---- the browser
 
-    def _mended(self) -> bool:
-        """Finish an interrupted restore, or go back; False when the user does neither."""
+    def _mend(self) -> None:
+        """Finish an interrupted restore, or go back."""
         bridge = self.bridge
         choice = bridge.agent.select("A restore was interrupted: files may be of two states",
                                      [FINISH, GO_BACK])
-        if choice == FINISH:
-            outcome = moving.resume(bridge.engine)
-        elif choice == GO_BACK:
-            outcome = moving.abort(bridge.engine)
-        else:
-            return False
+        if not choice:
+            return
+        outcome = moving.resume(bridge.engine) if choice == FINISH else moving.abort(bridge.engine)
         bridge.points.refresh()
+        if choice == FINISH and outcome.target is not None:
+            bridge.mark(marks.OP, restores.moved_to(outcome.target, outcome, bridge).op())
         bridge.agent.notify(f"Rewind: {plural(len(outcome.plan.steps), 'change')}, verified")
-        return False
 
     def _browse(self) -> None:
         bridge = self.bridge

@@ -96,7 +96,7 @@ def prepare(engine: Engine, checkpoint: Checkpoint) -> Talk:
             hint="restore without --context-only to put the files back",
         )
     adapter = adapter_of(anchor.agent)
-    position = Position(checkpoint.at, anchor.prompt_id, anchor.entry)
+    position = Position(checkpoint.at, anchor.prompt_id, anchor.entry, anchor.prompt)
     valid = adapter.valid_source(anchor.transcript, anchor.session)
     paths = dict.fromkeys([*([anchor.transcript] if valid else []),
                            *adapter.session_files(anchor.session)])

@@ -190,6 +190,7 @@ def repair(engine: Engine, found: Diagnosis) -> list[str]:
             found.lost += lost or ()
         if _at_the_users_mercy(engine):
             keep_alive(engine.store, {})
+            engine.store.release()
             found.mended.append(f"{KEEP_REF} was put back")
     if engine.journal.exists():
         try:

@@ -223,9 +223,11 @@ class ClaudeRoom(Room):
 
 
 class DroidRoom(Room):
+    MODEL = "custom:Fake-0"
     agent = "droid"
     write_tool = "Create"
     shell_tool = "Execute"
+    auto = "medium"
 
     def __init__(self, base: Path) -> None:
         self.program = program("droid")
@@ -235,7 +237,7 @@ class DroidRoom(Room):
         self.settings({"logoAnimation": "off"})
 
     def settings(self, more: dict[str, Any]) -> None:
-        model = {"model": "fake-model", "id": "custom:Fake-0", "index": 0,
+        model = {"model": "fake-model", "id": self.MODEL, "index": 0,
                  "baseUrl": self.model.url, "apiKey": "dummy", "displayName": "Fake",
                  "maxOutputTokens": 8192, "noImageSupport": False, "provider": "anthropic"}
         (self.home / ".factory" / "settings.json").write_text(
@@ -256,7 +258,7 @@ class DroidRoom(Room):
         fork = ["--fork", go_on] if go_on else []
         known = set(self._sessions())
         ended = subprocess.run(
-            [self.program, "exec", "-m", "custom:Fake-0", "--auto", "medium", *fork, prompt],
+            [self.program, "exec", "-m", self.MODEL, "--auto", self.auto, *fork, prompt],
             cwd=self.folder, env=self.env(), input="", capture_output=True, text=True,
             timeout=180, check=False,
         )
@@ -266,7 +268,9 @@ class DroidRoom(Room):
         return new.pop()
 
     def _sessions(self) -> list[str]:
-        return [path.stem for path in (self.home / ".factory/sessions").glob("*/*.jsonl")]
+        """All but those of subagents."""
+        found = (self.home / ".factory/sessions").glob("*/*.jsonl")
+        return [path.stem for path in found if '"callingSessionId"' not in path.read_text()]
 
     def session_file(self, session: str) -> Path:
         found = list((self.home / ".factory/sessions").glob(f"*/{session}.jsonl"))

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import signal
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -114,6 +115,75 @@ def test_a_compaction_in_the_middle_of_a_turn(claude: ClaudeRoom) -> None:
     assert heard[0].startswith("U:This session is being continued")
     assert heard[-2].startswith("A:ok: This session is being continued")
     assert "A:No response requested." not in heard
+
+
+def test_a_fork_goes_on_from_its_parent(claude: ClaudeRoom) -> None:
+    first = claude.run("P1 " + script(claude.write("a.txt", "a\n"), text("A1")))
+    claude.allow = (*claude.allow, "--fork-session")
+    fork = claude.run("P2 " + script(claude.write("b.txt", "b\n"), text("A2")), go_on=first)
+    claude.allow = ClaudeRoom.allow
+    claude.run("P3 please", go_on=fork)
+    assert fork != first
+    P1, P2 = (["U:P1", "A:<Write>", "U:<result>", "A:A1"],
+              ["U:P2", "A:<Write>", "U:<result>", "A:A2"])
+
+    prompt = claude.only("prompt", "P2 ")
+    shown = claude.json("show", str(prompt["number"]))
+    assert (prompt["session"], shown["anchor"]["parent_session"]) == (fork, first)
+    for cp, heard in ((prompt, P1), (claude.only("after", '"P2'), [*P1, *P2]),
+                      (claude.only("after", '"P1'), P1)):
+        resume = claude.json("restore", str(cp["number"]), "--yes")["resume"]
+        assert claude.resume_and_ask(resume["session"]) == [*heard, "U:PROBE"]
+
+
+_MCP_SERVER = """
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    given = asked.get("params", {})
+    result = {}
+    if asked["method"] == "initialize":
+        result = {"protocolVersion": given["protocolVersion"], "capabilities": {"tools": {}},
+                  "serverInfo": {"name": "notes", "version": "1"}}
+    elif asked["method"] == "tools/list":
+        result = {"tools": [{"name": "keep", "description": "keep a note", "inputSchema": {
+            "type": "object", "properties": {"path": {"type": "string"}}}}]}
+    elif asked["method"] == "tools/call":
+        open(given["arguments"]["path"], "w").write("kept")
+        result = {"content": [{"type": "text", "text": "kept"}]}
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+"""
+
+
+def test_files_that_other_tools_write(claude: ClaudeRoom, tmp_path: Path) -> None:
+    """A tool of an MCP server, and a notebook's cell."""
+    config = tmp_path / "mcp.json"
+    config.write_text(json.dumps({"mcpServers": {"notes": {
+        "command": sys.executable, "args": ["-c", _MCP_SERVER]}}}))
+    claude.allow = ("--permission-mode", "acceptEdits", "--mcp-config", str(config),
+                    "--allowedTools", "mcp__notes Read NotebookEdit Bash")
+    cell: dict[str, Any] = {"cell_type": "code", "id": "c1", "metadata": {}, "outputs": [],
+                            "source": ["1\n"], "execution_count": None}
+    book = claude.folder / "book.ipynb"
+    book.write_text(json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4,
+                                "nbformat_minor": 5}))
+    before = claude.tree()
+    claude.run("P1 " + script(
+        call("mcp__notes__keep", path=claude.path("note.txt")),
+        call("Read", file_path=str(book)),
+        call("NotebookEdit", notebook_path=str(book), cell_id="c1", new_source="2\n"),
+        claude.shell("rm note.txt"), text("A1")))
+
+    assert tree_at(claude, claude.only("tool", "notes keep")) == ["book.ipynb", "note.txt",
+                                                                  "old.txt"]
+    assert claude.tree() == {**before, "note.txt": b"kept"}
+    tree_at(claude, claude.only("tool", "NotebookEdit book.ipynb"))
+    assert b"2\\n" in claude.tree()["book.ipynb"]
+    assert tree_at(claude, claude.only("after")) == ["book.ipynb", "old.txt"]
+    tree_at(claude, claude.only("prompt"))
+    assert claude.tree() == before
 
 
 def test_auto_mode_among_the_hooks_of_others(claude: ClaudeRoom, tmp_path: Path) -> None:

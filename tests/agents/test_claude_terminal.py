@@ -140,6 +140,30 @@ def test_points_after_the_agents_own_rewind(claude: ClaudeRoom) -> None:
         assert claude.resume_and_ask(resume["session"]) == [*wanted, "U:PROBE"]
 
 
+def test_a_session_that_is_cleared(claude: ClaudeRoom) -> None:
+    """The points of the session before are still offered, and both can be gone back to."""
+    with claude.terminal(*claude.allow) as terminal:
+        terminal.say("P1 " + turn(claude, "f1.txt", "x\n"), "wrote f1.txt now")
+        until(lambda: claude.kinds()[-1] == "after", claude)
+        terminal.say("/clear")
+        until(lambda: claude.kinds()[-1] == "start", claude)
+        terminal.say("P2 " + turn(claude, "f2.txt", "x\n"), "wrote f2.txt now")
+        until(lambda: claude.kinds()[-1] == "after", claude)
+
+    first, second = claude.only("after", '"P1'), claude.only("after", '"P2')
+    cleared = claude.only("start", "session cleared")
+    assert first["session"] != second["session"] == cleared["session"]
+    shown = claude.json("show", str(second["number"]))
+    assert shown["anchor"]["parent_session"] == first["session"]
+    for cp, number in ((first, 1), (second, 2)):
+        resume = claude.json("restore", str(cp["number"]), "--yes")["resume"]
+        assert claude.resume_and_ask(resume["session"]) == [
+            f"U:P{number}", "A:<Write>", "U:<result>", f"A:wrote f{number}.txt now", "U:PROBE"]
+    resume = claude.json("restore", str(cleared["number"]), "--yes")["resume"]
+    assert (resume["session"], resume["prompt"][:3]) == ("", "P2 ")
+    assert sorted(claude.tree()) == ["f1.txt", "old.txt"]
+
+
 def test_the_printed_command_puts_the_prompt_back_into_the_input_box(claude: ClaudeRoom) -> None:
     first = claude.run("P1 " + turn(claude, "a.txt", "a\n"))
     claude.run("P2 please", go_on=first)
@@ -175,6 +199,13 @@ def test_restore_inside_the_running_session(claude: ClaudeRoom) -> None:
         asked = claude.model.turns()
         terminal.say("/rewind-list", r"▸ prompt +\"P3")
         second = claude.only("prompt", "P2 ")
+        terminal.say("/rewind-diff 1", r"\+\+\+ b/f3.txt")
+        terminal.say("/rewind-undo", "rewind redo goes back")
+        assert "f3.txt" not in claude.tree()
+        terminal.say("/rewind-redo", "rewind undo goes back")
+        assert "f3.txt" in claude.tree()
+        terminal.say(f"/rewind-restore {second['number']} files", "goes on as it is")
+        assert "f2.txt" not in claude.tree()
         terminal.say(f"/rewind-restore {second['number']}", "")
         until(lambda: sorted(claude.tree()) == ["f1.txt", "old.txt"], claude)
         terminal.wait(r"─\n❯.P2 SCRIPT")

@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from corpus.box import Box
@@ -11,7 +12,9 @@ from sealed import opened
 from coderewind import Rewind
 from coderewind.ledger import chain
 from coderewind.store import capture as capturing
+from coderewind.store.git import Git
 from coderewind.store.home import Store
+from coderewind.store.pack import PackWriter
 from coderewind.store.scan import TICK_NS
 
 
@@ -106,6 +109,54 @@ def test_tidying_while_a_checkpoint_is_made(
     assert repo.read("other") == b"packed\n"
     repo.git("fsck", "--strict", "--no-dangling")
     assert not [n for n in os.listdir(repo.path(".git/objects/pack")) if n.endswith(".keep")]
+
+
+@pytest.mark.parametrize("linked", [False, True])
+@pytest.mark.parametrize("tidy", TIDY)
+def test_tidying_just_before_the_repository_refers_to_the_ledger(
+    repo: Box, monkeypatch: pytest.MonkeyPatch, tidy: Callable[[Box], None], linked: bool
+) -> None:
+    """Nothing but the user's tidying is done between the writing of objects and of the ref."""
+    if linked:
+        repo.git("worktree", "add", "-q", f"{repo.root}/side", "-b", "side")
+        with Rewind.open(f"{repo.root}/side") as side:
+            side.checkpoint()
+    run = Git.run
+
+    def late(self: Git, *args: str | bytes, **facts: Any) -> bytes:
+        if args[0] == "update-ref":
+            tidy(repo)
+        return run(self, *args, **facts)
+
+    wanted = {}
+    with monkeypatch.context() as patch:
+        patch.setattr(Git, "run", late)
+        for number in range(2):
+            repo.write("a.txt", f"{number}\n")
+            wanted[opened(repo).checkpoint().id] = repo.read("a.txt")
+    _gc(repo)
+
+    _all_restorable(repo, wanted)
+
+
+def test_tidying_while_a_large_pack_is_written(
+    repo: Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seal = PackWriter._seal
+
+    def late(self: PackWriter) -> bytes:
+        _gc(repo)
+        return seal(self)
+
+    repo.write("big", os.urandom(9 << 20))
+    with monkeypatch.context() as patch:
+        patch.setattr(PackWriter, "_seal", late)
+        checkpoint = opened(repo).checkpoint()
+    content = repo.read("big")
+    repo.remove("big")
+
+    opened(repo).restore(checkpoint)
+    assert repo.read("big") == content
 
 
 def test_killed_before_the_repository_refers_to_the_ledger(

@@ -20,14 +20,15 @@ AT_COMPACT = "compact"  # just before the compaction that follows a given row
 
 
 class Position:
-    """A place in a conversation, in the agent's own ids."""
+    """A place in a conversation, in the agent's own ids; `prompt` are the prompt's first words."""
 
-    __slots__ = ("at", "entry", "prompt_id")
+    __slots__ = ("at", "entry", "prompt", "prompt_id")
 
-    def __init__(self, at: str, prompt_id: str = "", entry: str = "") -> None:
+    def __init__(self, at: str, prompt_id: str = "", entry: str = "", prompt: str = "") -> None:
         self.at = at
         self.prompt_id = prompt_id
         self.entry = entry
+        self.prompt = prompt
 
 
 class Cut:
@@ -71,6 +72,10 @@ class Adapter:
     def last_prompt(self, path: str) -> tuple[str, str]:
         """Id and words of the newest prompt near the end of a session file."""
         raise NotImplementedError
+
+    def caller(self, path: str) -> str:
+        """The session that called this one as its subagent; '' for a session of the user's."""
+        return ""
 
     def attached(self, path: str) -> list[tuple[str, str]]:
         """Other files of a session that are to be archived: name and path."""

@@ -14,6 +14,7 @@ from coderewind.agents.adapter import Adapter, Cut, Position, write_new
 from coderewind.agents.transcript import last_rows, line_of, rows_of, text_of
 
 _MOST_ATTACHED = 200
+_COMMAND = "<command-message>"  # a slash command that asks the model
 
 
 class Claude(Adapter):
@@ -113,11 +114,20 @@ def _end(rows: list[dict[str, object]], position: Position) -> int | None:
         return next((i for i in range(found + 1, len(rows)) if _is_boundary(rows[i])), len(rows))
     if not position.prompt_id:
         return None
-    own = next((i for i, row in enumerate(rows)
-                if _is_prompt(row) and row.get("promptId") == position.prompt_id), None)
+    own = _own(rows, position)
     if own is None:
         return None
     return _end_of_turn(rows, own) if at == adapter.AT_END else _before(rows, own)
+
+
+def _own(rows: list[dict[str, object]], position: Position) -> int | None:
+    """Where a position's prompt is. In a session that was forked off, all prompts from before have
+    one id, which is the first new prompt's as well: the last one with these words is meant."""
+    found = [i for i, row in enumerate(rows)
+             if _is_prompt(row) and row.get("promptId") == position.prompt_id]
+    said = [i for i in found if position.prompt and _words(rows[i]).startswith(position.prompt)]
+    found = said or found
+    return found[-1] if found else None
 
 
 def _before(rows: list[dict[str, object]], own: int) -> int:
@@ -135,10 +145,11 @@ def _before(rows: list[dict[str, object]], own: int) -> int:
 
 def _end_of_turn(rows: list[dict[str, object]], own: int) -> int:
     """Where a prompt's turn is over. A compaction in the middle of it belongs to it, and so does
-    a skill that the model calls."""
+    a command that the model gives itself."""
     turn = rows[own].get("promptId")
     for i in range(own + 1, len(rows)):
-        if _is_prompt(rows[i]) and rows[i].get("promptId") != turn:
+        own_command = rows[i].get("promptId") == turn and _text(rows[i]).startswith(_COMMAND)
+        if _is_prompt(rows[i]) and not own_command:
             return i
         if _is_boundary(rows[i]):
             summary = next((row for row in rows[i:] if row.get("isCompactSummary")), None)
@@ -183,12 +194,16 @@ def _belongs_to_next(row: dict[str, object], known: list[object]) -> bool:
     return row.get("type") == "queue-operation"
 
 
-def _words(row: dict[str, object]) -> str:
+def _text(row: dict[str, object]) -> str:
     message = row.get("message")
-    words = text_of(message.get("content")) if isinstance(message, dict) else ""
+    return text_of(message.get("content")) if isinstance(message, dict) else ""
+
+
+def _words(row: dict[str, object]) -> str:
+    words = _text(row)
     if words.startswith("<bash-input>"):
         return "!" + _between(words, "bash-input")
-    if words.startswith("<command-message>"):
+    if words.startswith(_COMMAND):
         return " ".join((_between(words, "command-name"), _between(words, "command-args"))).strip()
     return words
 

@@ -6,9 +6,10 @@ far, and a check of the last bytes before that, so that a file that was rewritte
 
 from __future__ import annotations
 
-import json
 import os
 from stat import S_ISREG
+
+from coderewind.model import json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 CHUNK = 4 << 20
 _CHECKED = 256
+_HEAD = 64 << 10
 _TAIL = 256 << 10
 
 
@@ -116,6 +118,19 @@ def read_session(path: str, limit: int = -1) -> bytes:
             return b""
 
 
+def first_row(path: str) -> dict[str, object]:
+    """The first row of a session file; an empty one when there is none."""
+    fd = open_session(path)
+    if fd < 0:
+        return {}
+    try:
+        return row_of(os.pread(fd, _HEAD, 0).partition(b"\n")[0]) or {}
+    except OSError:
+        return {}
+    finally:
+        os.close(fd)
+
+
 def last_rows(path: str) -> list[dict[str, object]]:
     """The rows in the last 256 KiB of a session file; of a longer end where that holds none."""
     fd = open_session(path)
@@ -159,6 +174,8 @@ def rows_of(data: bytes) -> Iterator[tuple[dict[str, object], bytes]]:
 
 def line_of(row: dict[str, object]) -> bytes:
     """A row as a line, in the agents' own spelling."""
+    import json
+
     try:
         return json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode()
     except UnicodeEncodeError:  # half a surrogate pair: only its escape is valid UTF-8

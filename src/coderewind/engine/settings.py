@@ -7,10 +7,10 @@ named with its file, never ignored.
 
 from __future__ import annotations
 
-import json
 import os
 
 from coderewind.errors import RewindError
+from coderewind.model import json
 from coderewind.store.filters import Filters
 from coderewind.store.folders import rewind_home
 from coderewind.store.home import Store
@@ -171,7 +171,9 @@ def read(path: bytes) -> dict[str, object]:
     """
     found, problems = examine(path)
     if problems:
-        raise problems[0]
+        first = problems[0]
+        first.hint = first.hint or "mend that file; rewind validate names all that is wrong with it"
+        raise first
     return found
 
 
@@ -214,7 +216,9 @@ def write(path: bytes, key: str, value: object) -> None:
             assert isinstance(below, dict)
             section = below
         section[last] = value
-    write_durably(path, json.dumps(data, indent=2).encode() + b"\n")
+    import json as standard
+
+    write_durably(path, standard.dumps(data, indent=2).encode() + b"\n")
 
 
 def _drop(data: dict[str, object], key: str) -> None:
@@ -290,12 +294,19 @@ def _flatten(
         try:
             if full in KEYS:
                 found[full] = _checked(full, value, name)
-            elif isinstance(value, dict) and any(known.startswith(full + ".") for known in KEYS):
+            elif not _inside(full):
+                _spec(full, name)
+            elif isinstance(value, dict):
                 _flatten(value, full + ".", found, problems, name)
             else:
-                _spec(full, name)
+                raise RewindError(f"{name}: {full} must be an object, not {json.dumps(value)}")
         except RewindError as error:
             problems.append(error)
+
+
+def _inside(group: str) -> list[str]:
+    """The settings whose dotted names begin like this."""
+    return [key for key in KEYS if key.startswith(group + ".")]
 
 
 def _spec(key: str, where: str) -> Key:
@@ -303,9 +314,10 @@ def _spec(key: str, where: str) -> Key:
     if spec is None:
         import difflib
 
-        near = difflib.get_close_matches(key, KEYS, 1)
+        near = _inside(key) or difflib.get_close_matches(key, KEYS, 1)
+        meant = " or ".join(map(repr, near))
         raise RewindError(f"{_from(where)}there is no setting {key!r}",
-                          hint=f"did you mean {near[0]!r}?" if near else "rewind config lists all",
+                          hint=f"did you mean {meant}?" if near else "rewind config lists all",
                           exit_code=1 if where else 2)
     return spec
 

@@ -78,10 +78,16 @@ def _arguments(argv: list[str]) -> tuple[str, str]:
 
 
 def _limit(seconds: float) -> None:
-    import signal
+    # What `signal` wraps in enums.
+    from _signal import (  # type: ignore[import-not-found]
+        ITIMER_REAL,
+        SIGALRM,
+        setitimer,
+        signal,
+    )
 
-    signal.signal(signal.SIGALRM, _time_up)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal(SIGALRM, _time_up)
+    setitimer(ITIMER_REAL, seconds)
 
 
 def _time_up(_signum: int, _frame: object) -> None:
@@ -90,6 +96,7 @@ def _time_up(_signum: int, _frame: object) -> None:
 
 def _handle(event: Event) -> None:
     from coderewind.agents import seen
+    from coderewind.agents.known import adapter_of
     from coderewind.hooks.session import Sessions
 
     if not event.session:
@@ -97,6 +104,9 @@ def _handle(event: Event) -> None:
     if event.name == "PostToolBatch" and _only_reads(event):
         return
     seen.note(event.agent, event.name)
+    caller = adapter_of(event.agent).caller(event.transcript)
+    if caller and not event.becomes_a_subagents(caller):
+        return
     sessions = Sessions()
     with sessions.lock(event.agent, event.session, patience=20.0):
         state = sessions.load(event.agent, event.session)

@@ -12,6 +12,7 @@ from coderewind.agents.adapter import Adapter
 from coderewind.engine.archive import archive
 from coderewind.engine.engine import Engine
 from coderewind.hooks.destructive import is_destructive
+from coderewind.hooks.names import DROID
 from coderewind.hooks.payload import Call, Event
 from coderewind.hooks.session import PROMPT_KEPT, SessionState
 from coderewind.hooks.words import call_words, turn_words
@@ -314,13 +315,17 @@ class Turn:
         return overlapped
 
     def _find_prompt(self) -> None:
-        """`droid exec` tells of no prompt: its session file does."""
+        """`droid exec` tells of no prompt: its session file does. One turn may follow the other
+        there, when a subagent sends news."""
         state, event = self.state, self.event
         if not state.prompt_id and event.prompt_id:
             state.prompt_id = event.prompt_id
-        elif not state.prompt_id and event.agent == "droid" and event.transcript:
-            state.prompt_id, prompt = self.adapter.last_prompt(event.transcript)
-            state.prompt = prompt[:PROMPT_KEPT]
+        elif event.agent == DROID and event.transcript and (
+            not state.prompt_id or event.name == "Stop"
+        ):
+            prompt_id, prompt = self.adapter.last_prompt(event.transcript)
+            if prompt_id and prompt_id != state.prompt_id:
+                state.prompt_id, state.prompt = prompt_id, prompt[:PROMPT_KEPT]
 
     def _parent(self) -> str:
         """The session that this one goes on from: as far as this worktree's ledger knows."""
@@ -342,8 +347,12 @@ class Turn:
         return {"branches": branches(workspace), "stashes": stashes(workspace)}
 
     def _archive(self) -> None:
-        archive(self.engine, self.adapter, self.event.session, self.event.transcript,
+        event = self.event
+        archive(self.engine, self.adapter, event.session, event.transcript,
                 self.state.archived, self.now_ns, limit=_ARCHIVED_AT_ONCE)
+        if event.subagent_transcript:
+            archive(self.engine, self.adapter, event.subagent, event.subagent_transcript, {},
+                    self.now_ns, limit=_ARCHIVED_AT_ONCE)
 
 
 def destroys(call: Call) -> bool:

@@ -8,10 +8,10 @@ itself is there too in mode `global`, in `<root>/.agent/rewind` in mode `project
 
 from __future__ import annotations
 
-import json
 import os
 
 from coderewind.errors import RewindError
+from coderewind.model import json
 from coderewind.model.paths import to_bytes, to_text
 from coderewind.store.folders import make_private, rewind_home
 from coderewind.store.git import Git
@@ -258,7 +258,8 @@ def _opened(home: bytes, about: dict[str, str], workspace: Workspace) -> Store |
     about = _about_here(home, about, workspace)
     store = Store(home, about)
     if store.mode == "project" and os.path.islink(os.path.join(workspace.root, b".agent")):
-        raise RewindError(f"{to_text(workspace.root)}/.agent is a symbolic link")
+        raise RewindError(f"{to_text(workspace.root)}/.agent is a symbolic link",
+                          hint="the store lies in the folder itself: put that back")
     if not os.path.isdir(store.git_dir):
         if store.mode == "global":
             raise DamagedStore(f"the checkpoints of this folder are gone: there is no "
@@ -316,8 +317,10 @@ def _moved_here(storage: bytes, workspace: Workspace) -> Store | None:
 def _store_id(key: bytes) -> bytes:
     word = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "-"
                    for c in to_text(os.path.basename(key)))[:32].strip(".-")
-    from hashlib import sha1
-
+    try:
+        from _sha1 import sha1  # type: ignore[import-not-found]  # without hashlib's OpenSSL
+    except ImportError:
+        from hashlib import sha1
     digest = sha1(key, usedforsecurity=False).hexdigest()[:12]
     return f"{word or 'folder'}-{digest}".encode()
 
@@ -351,6 +354,8 @@ def _read_about(home: bytes) -> dict[str, str] | None:
 
 
 def _write_about(home: bytes, about: dict[str, str]) -> None:
+    import json
+
     text = json.dumps(about, indent=1, sort_keys=True) + "\n"
     write_durably(os.path.join(home, b"about.json"), text.encode())
 

@@ -81,6 +81,17 @@ def test_a_diff_limited_to_a_path(either: Box) -> None:
     assert b"a.txt" not in out
 
 
+def test_a_diff_tells_modes_and_empty_folders_of_its_path(plain: Box) -> None:
+    one = plain.save()
+    plain.write("a.txt", "a\n", 0o600).write("sub/b.txt", "b\n", 0o640).mkdir("sub/empty")
+
+    assert plain.rewind("diff", one)["other"] == [
+        "mode usual -> 600: a.txt", "mode usual -> 640: sub/b.txt", "new empty folder: sub/empty"]
+    assert plain.rewind("diff", one, "--", "sub/empty")["other"] == ["new empty folder: sub/empty"]
+    out, _ = plain.start("-C", plain.project, "diff", one, "--", "a.txt").communicate(timeout=60)
+    assert out == b"mode usual -> 600: a.txt\n"
+
+
 def test_a_patch_shows_the_bytes_whatever_the_attributes_say(box: Box) -> None:
     box.write(".gitattributes", "*.txt diff=odd -diff\n")
     box.git("config", "diff.odd.textconv", f"touch {box.canary}; cat")
@@ -237,8 +248,8 @@ def test_colour_only_on_a_terminal(either: Box) -> None:
 
 def test_names_do_not_drive_the_terminal(either: Box) -> None:
     one = either.save()
-    either.write("\x1b[31mred\x1b[0m\x07", "x")
-    for words in (["diff", one, "--stat"], ["restore", one, "--dry-run"], ["status"]):
+    either.write("\x1b[31mred\x1b[0m\x07", "x", 0o600).mkdir("\x1b[31mempty")
+    for words in (["diff", one, "--stat"], ["diff", one], ["restore", one, "--dry-run"], ["status"]):
         process = either.start("-C", either.project, *words)
         out, error = process.communicate(timeout=60)
         assert process.returncode == 0, error

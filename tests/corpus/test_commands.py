@@ -140,6 +140,13 @@ def test_telling_changes_nothing_and_makes_no_store(either: Box, command: str) -
     )
 
 
+def test_the_name_of_the_folder_does_not_drive_the_terminal(room: str) -> None:
+    box = Box(room, b"\x1b[31mred\nline")
+    for words in (["init"], ["status"], ["store"], ["save"]):
+        out, error = box.start("-C", box.project, *words).communicate(timeout=60)
+        assert b"\x1b" not in out + error, words
+
+
 def test_each_folder_is_seen_from_the_one_before_it(plain: Box) -> None:
     plain.save()
     top, last = os.path.split(plain.project)
@@ -249,7 +256,8 @@ def test_colour_only_on_a_terminal(either: Box) -> None:
 def test_names_do_not_drive_the_terminal(either: Box) -> None:
     one = either.save()
     either.write("\x1b[31mred\x1b[0m\x07", "x", 0o600).mkdir("\x1b[31mempty")
-    for words in (["diff", one, "--stat"], ["diff", one], ["restore", one, "--dry-run"], ["status"]):
+    for words in (["diff", one, "--stat"], ["diff", one], ["restore", one, "--dry-run"],
+                  ["status"]):
         process = either.start("-C", either.project, *words)
         out, error = process.communicate(timeout=60)
         assert process.returncode == 0, error

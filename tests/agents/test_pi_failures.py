@@ -163,6 +163,17 @@ def test_a_bridge_that_hangs_calls_a_fork_off_and_is_replaced(pi_room: PiRoom) -
         assert room.tree()["a.txt"] == b"1\n"
 
 
+def test_a_bridge_that_hangs_calls_a_move_in_the_tree_off(pi_room: PiRoom) -> None:
+    with pi_room.open(extensions=NAV, REWIND_BRIDGE_SILENCE_MS="700") as pi:
+        pi.prompt("one " + script(pi_room.write("a.txt", "1\n"), text("done")))
+        leaf = pi.leaf()
+        os.kill(pi.bridges()[0], signal.SIGSTOP)
+        pi.prompt("/nav " + pi.entries("user")[0]["id"])
+
+        assert "did not answer" in pi.shown("notify")[-2]
+        assert (pi.shown("notify")[-1], pi.leaf()) == ("nav cancelled", leaf)
+
+
 def test_a_bridge_that_hangs_in_a_turn_lets_the_agent_go_on(pi_room: PiRoom) -> None:
     room = pi_room
     with room.open(REWIND_BRIDGE_SILENCE_MS="500") as pi:

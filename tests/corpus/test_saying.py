@@ -290,6 +290,18 @@ def test_a_damaged_journal_is_said_with_its_cure(plain: Box) -> None:
     assert err == "rewind: the journal of a restore is damaged: rewind doctor --repair removes it\n"
 
 
+def test_restoring_the_index_is_said(box: Box) -> None:
+    box.write("a.txt", "staged\n").git("add", "a.txt")
+    first = box.save()
+    box.git("reset", "-q")
+
+    for words in (["--dry-run"], ["--yes"]):
+        code, out, err = _said(box, "restore", first, "--index", *words)
+        assert code == 0, err
+        assert "what was staged then is staged again" in out
+    assert box.git("diff", "--cached", "--name-only") == b"a.txt\n"
+
+
 # ---- a terminal
 
 

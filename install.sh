@@ -87,6 +87,15 @@ check_links() {
     done
 }
 
+check_bin() { # whether the links can be made
+    folder=$bin
+    while [ ! -e "$folder" ]; do folder=${folder%/*}; done
+    if [ ! -d "$folder" ] || [ ! -w "$folder" ]; then
+        fail "$folder is no folder that you may write to; nothing was changed" \
+            "the commands are to be linked into $bin"
+    fi
+}
+
 check_system() { # before it is built anew or removed
     if [ -e "$system" ] && [ ! -f "$system/pyvenv.cfg" ] && [ ! -d "$system.before" ]; then
         fail "$system is not what install.sh made; nothing was changed" "move it away"
@@ -199,6 +208,7 @@ install() {
     python=$("$here/scripts/find-python" ./install.sh) || exit 1
     check_git
     check_links
+    check_bin
     check_system
     before=""
     if works; then before=$("$system/bin/coderewind" --version 2>/dev/null || true); fi

@@ -81,6 +81,17 @@ def test_a_diff_limited_to_a_path(either: Box) -> None:
     assert b"a.txt" not in out
 
 
+def test_a_diff_tells_modes_and_empty_folders_of_its_path(plain: Box) -> None:
+    one = plain.save()
+    plain.write("a.txt", "a\n", 0o600).write("sub/b.txt", "b\n", 0o640).mkdir("sub/empty")
+
+    assert plain.rewind("diff", one)["other"] == [
+        "mode usual -> 600: a.txt", "mode usual -> 640: sub/b.txt", "new empty folder: sub/empty"]
+    assert plain.rewind("diff", one, "--", "sub/empty")["other"] == ["new empty folder: sub/empty"]
+    out, _ = plain.start("-C", plain.project, "diff", one, "--", "a.txt").communicate(timeout=60)
+    assert out == b"mode usual -> 600: a.txt\n"
+
+
 def test_a_patch_shows_the_bytes_whatever_the_attributes_say(box: Box) -> None:
     box.write(".gitattributes", "*.txt diff=odd -diff\n")
     box.git("config", "diff.odd.textconv", f"touch {box.canary}; cat")
@@ -127,6 +138,13 @@ def test_telling_changes_nothing_and_makes_no_store(either: Box, command: str) -
     assert not os.path.isdir(f"{either.store_home}/storage") or not os.listdir(
         f"{either.store_home}/storage"
     )
+
+
+def test_the_name_of_the_folder_does_not_drive_the_terminal(room: str) -> None:
+    box = Box(room, b"\x1b[31mred\nline")
+    for words in (["init"], ["status"], ["store"], ["save"]):
+        out, error = box.start("-C", box.project, *words).communicate(timeout=60)
+        assert b"\x1b" not in out + error, words
 
 
 def test_each_folder_is_seen_from_the_one_before_it(plain: Box) -> None:
@@ -237,8 +255,9 @@ def test_colour_only_on_a_terminal(either: Box) -> None:
 
 def test_names_do_not_drive_the_terminal(either: Box) -> None:
     one = either.save()
-    either.write("\x1b[31mred\x1b[0m\x07", "x")
-    for words in (["diff", one, "--stat"], ["restore", one, "--dry-run"], ["status"]):
+    either.write("\x1b[31mred\x1b[0m\x07", "x", 0o600).mkdir("\x1b[31mempty")
+    for words in (["diff", one, "--stat"], ["diff", one], ["restore", one, "--dry-run"],
+                  ["status"]):
         process = either.start("-C", either.project, *words)
         out, error = process.communicate(timeout=60)
         assert process.returncode == 0, error

@@ -38,7 +38,7 @@ def _said(box: Box, *words: str, **env: str) -> tuple[int, str, str]:
         (["list", "--limt", "3"], "no such option '--limt'", "did you mean '--limit'?"),
         (["show"], "missing argument 'CP'", "rewind show --help"),
         (["diff", "1", "2", "3"], "unexpected extra argument (3)", "rewind diff --help"),
-        (["undo", "0"], "0 is not in the range x>=1", "rewind undo --help"),
+        (["undo", "0"], "invalid value for N: 0 is not in the range x>=1", "rewind undo --help"),
         (["restore", "--continue", "--dry-run"], "no other option fits", "rewind restore --help"),
         (["restore", "--abort", "--path", "a"], "no other option fits", "rewind restore --help"),
         (["config", "--unset"], "--unset and --project go with a KEY", "rewind config --help"),
@@ -288,6 +288,18 @@ def test_a_damaged_journal_is_said_with_its_cure(plain: Box) -> None:
 
     _, _, err = _said(plain, "status")
     assert err == "rewind: the journal of a restore is damaged: rewind doctor --repair removes it\n"
+
+
+def test_restoring_the_index_is_said(box: Box) -> None:
+    box.write("a.txt", "staged\n").git("add", "a.txt")
+    first = box.save()
+    box.git("reset", "-q")
+
+    for words in (["--dry-run"], ["--yes"]):
+        code, out, err = _said(box, "restore", first, "--index", *words)
+        assert code == 0, err
+        assert "what was staged then is staged again" in out
+    assert box.git("diff", "--cached", "--name-only") == b"a.txt\n"
 
 
 # ---- a terminal

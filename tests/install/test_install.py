@@ -220,6 +220,12 @@ def test_a_link_that_leads_elsewhere_is_never_replaced(user: User) -> None:
     assert "leads to /somewhere/else" in refused(user, "--yes")
 
 
+def test_a_place_for_the_links_that_cannot_be_made(user: User) -> None:
+    (user.home / ".local").write_text("a file")
+
+    assert "is no folder that you may write to; nothing was changed" in refused(user, "--yes")
+
+
 def test_a_folder_that_is_not_ours_is_never_replaced(user: User) -> None:
     user.system.mkdir(parents=True)
     (user.system / "precious").write_text("")

@@ -8,10 +8,11 @@ import shutil
 import click
 
 from coderewind.cli.app import App, command, in_colour, on_terminal
+from coderewind.cli.ending import printable
 from coderewind.cli.offers import PATHS, checkpoints
 from coderewind.engine.engine import Engine
 from coderewind.errors import RewindError
-from coderewind.model.paths import to_text
+from coderewind.model.paths import to_text, within
 from coderewind.store.diff import SnapshotView, compare
 from coderewind.store.ignore import UserGit
 from coderewind.store.workspace import Workspace
@@ -85,36 +86,37 @@ def patch_of(
         args.append("--color=always")
     args += [old.tree.hex(), new.tree.hex(), "--"]
     args += [b":(literal)" + path for path in scope if path]
-    return engine.store.git.run(*args) + _other_differences(old, new)
+    other = "".join(line + "\n" for line in _other_differences(old, new, scope))
+    return engine.store.git.run(*args) + other.encode()
 
 
 def _as_json(
     engine: Engine, old: SnapshotView, new: SnapshotView, scope: list[bytes]
 ) -> dict[str, object]:
-    from coderewind.model.paths import within
-
     words = {(False, True): "added", (True, False): "deleted", (True, True): "modified"}
     files = [
         {"path": to_text(d.path), "status": words[bool(d.old_mode), bool(d.new_mode)]}
         for d in compare(engine.store.objects, old.tree, new.tree)
         if within(d.path, tuple(scope))
     ]
-    return {"from": old.snapshot.hex(), "to": new.snapshot.hex(), "files": files}
+    return {"from": old.snapshot.hex(), "to": new.snapshot.hex(), "files": files,
+            "other": _other_differences(old, new, scope)}
 
 
-def _other_differences(old: SnapshotView, new: SnapshotView) -> bytes:
+def _other_differences(old: SnapshotView, new: SnapshotView, scope: list[bytes]) -> list[str]:
     """Modes and empty folders, which git's own diff does not know."""
     lines = []
     for path in sorted(old.manifest.modes.keys() | new.manifest.modes.keys()):
         before, after = old.manifest.modes.get(path), new.manifest.modes.get(path)
-        if before != after:
+        if before != after and within(path, tuple(scope)):
             old_word = f"{before:o}" if before else "usual"
             new_word = f"{after:o}" if after else "usual"
-            lines.append(f"mode {old_word} -> {new_word}: ".encode() + path)
+            lines.append(f"mode {old_word} -> {new_word}: {printable(to_text(path))}")
     for path in sorted(old.manifest.folders ^ new.manifest.folders):
-        word = b"new" if path in new.manifest.folders else b"deleted or filled"
-        lines.append(word + b" empty folder: " + path)
-    return b"".join(line + b"\n" for line in lines)
+        if within(path, tuple(scope)):
+            word = "new" if path in new.manifest.folders else "deleted or filled"
+            lines.append(f"{word} empty folder: {printable(to_text(path))}")
+    return lines
 
 
 def _columns() -> int:

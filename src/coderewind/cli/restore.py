@@ -90,11 +90,11 @@ def restore(
             data = {"plan": plan.as_json(), "done": False, "rescue": None,
                     "rescueNumber": None, "target": target.as_json(),
                     "conversation": talk.words() if talk else None}
-            app.out(data, lambda: _preview(target, plan, talk))
+            app.out(data, lambda: _preview(target, plan, talk, index=index))
             return
         app.end_progress()
         if not app.as_json:
-            _preview(target, plan, talk)
+            _preview(target, plan, talk, index=index)
         if not plan.is_empty or index or talk:
             app.confirm("Restore?", yes=yes)
     outcome = engine.restore(target, paths=scope, index=index)
@@ -103,7 +103,7 @@ def restore(
         move = outcome.rescue.id if outcome.rescue else ""
         resume = conversation.restore(engine, talk, move=move, same_session=same_session)
     data = {**outcome.as_json(), "resume": resume.as_json() if resume else None}
-    app.out(data, lambda: show_outcome(outcome, shown=plan, resume=resume,
+    app.out(data, lambda: show_outcome(outcome, shown=plan, resume=resume, index=index,
                                        files_only=not (code_only or scope)))
 
 
@@ -137,9 +137,11 @@ def _conversation_only(
     app.out(data, lambda: show_resume(resume))
 
 
-def _preview(target: Checkpoint, plan: Plan, talk: Talk | None) -> None:
+def _preview(target: Checkpoint, plan: Plan, talk: Talk | None, *, index: bool) -> None:
     click.echo(f"restoring checkpoint #{target.number} would:")
     plan_lines(plan)
+    if index:
+        click.echo("  index: what was staged then is staged again")
     if talk is not None:
         click.echo(f"  conversation: {talk.words()}")
 
@@ -149,6 +151,7 @@ def show_outcome(
     *,
     resume: Resume | None = None,
     files_only: bool = False,
+    index: bool = False,
     shown: Plan | None = None,
     back: str | None = BACK,
 ) -> None:
@@ -165,6 +168,8 @@ def show_outcome(
         return
     changes = plural(len(outcome.plan.steps), "change")
     click.echo(f"restored #{outcome.target.number}: {changes}, verified")
+    if index:
+        click.echo("  what was staged then is staged again")
     if files_only and not outcome.target.anchor.session:
         click.echo("  files only: no agent's session is connected to this checkpoint")
     if outcome.rescue:

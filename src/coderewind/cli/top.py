@@ -108,7 +108,7 @@ def _run(argv: list[str], *, as_json: bool) -> int:
 def _misused(error: click.UsageError) -> RewindError:
     """A command line that is not understood, in our voice."""
     words, _, advice = error.format_message().partition(". ")
-    words = words[:1].lower() + words[1:].rstrip(".")
+    words = words[:1].lower() + words[1:].rstrip(".").replace("'[N]'", "N")
     command = error.ctx.command_path if error.ctx else "rewind"
     hint = f"{advice[:1].lower()}{advice[1:]} " if advice else ""
     return RewindError(words, hint=f"{hint}{command} --help shows how", exit_code=2)

@@ -79,6 +79,30 @@ def test_a_background_command_is_settled_when_it_ends(claude: ClaudeRoom) -> Non
                           for cp in claude.checkpoints()), claude)
 
     assert "built.txt" in claude.tree()
+    built = claude.only("settle", "in the background")
+    resume = claude.json("restore", str(built["number"]), "--yes")["resume"]
+    assert resume["prompt"] == ""
+    assert claude.resume_and_ask(resume["session"]) == [
+        "U:P1", "A:<Bash>", "U:<result>", "A:started it", "U:PROBE"]
+
+
+def test_what_is_said_while_the_agent_works_belongs_to_the_turn(claude: ClaudeRoom) -> None:
+    with claude.terminal(*claude.allow) as terminal:
+        terminal.say("P1 " + script(claude.shell("echo a > a.txt; sleep 4"),
+                                    claude.write("b.txt", "b\n"), text("wrote b.txt now")))
+        until(lambda: "a.txt" in claude.tree(), claude)
+        terminal.say("and quickly", "Queued")
+        terminal.wait("wrote b.txt now")
+        until(lambda: claude.kinds()[-1] == "after", claude)
+
+    assert claude.only("after")["label"].startswith('"P1 SCRIPT')
+    said = claude.only("prompt", "and quickly")
+    assert said["flags"] == ["parallel"]
+    shown = claude.rewind("restore", str(said["number"]), "--dry-run").stdout
+    assert "starts fresh" in shown
+    resume = claude.json("restore", str(said["number"]), "--yes")["resume"]
+    assert resume["prompt"].startswith("P1 ")
+    assert sorted(claude.tree()) == ["a.txt", "old.txt"]
 
 
 def test_points_around_a_compaction(claude: ClaudeRoom) -> None:
@@ -137,6 +161,7 @@ def test_points_after_the_agents_own_rewind(claude: ClaudeRoom) -> None:
     for words, wanted in (("P4 ", P1), ("P3 ", [*P1, *(w.replace("1", "2") for w in P1)])):
         prompt = str(claude.only("prompt", words)["number"])
         resume = claude.json("restore", prompt, "--yes", "--context-only")["resume"]
+        assert resume["prompt"].startswith(words)
         assert claude.resume_and_ask(resume["session"]) == [*wanted, "U:PROBE"]
 
 

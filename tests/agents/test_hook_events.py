@@ -378,6 +378,35 @@ def test_a_failure_is_logged_without_the_users_words_and_said_once(hooks: HookRo
     assert "secret" not in hooks.log()
 
 
+def test_captures_that_take_too_long_are_not_tried_at_every_tool(hooks: HookRoom) -> None:
+    def too_slow(event: str) -> str:
+        command = hook_command("claude", event)
+        command[4] = command[4].replace("; main()", "; from coderewind.hooks import entry; "
+                                        "entry._observe = lambda *given: entry._time_up(0, None)"
+                                        "; main()")
+        payload = {"session_id": "s1", "cwd": str(hooks.folder), "prompt_id": "p1",
+                   "tool_name": "Bash", "tool_use_id": "t1", "tool_input": {"command": "make"}}
+        return subprocess.run(command, input=json.dumps(payload), cwd=hooks.folder, text=True,
+                              env=hooks.env(), capture_output=True, check=True).stdout
+
+    def post() -> int:
+        hooks.tool("PostToolUse", "Bash", "t1", command="make")
+        return len(hooks.checkpoints())
+
+    hooks.hook("UserPromptSubmit", prompt="one")
+    before = len(hooks.checkpoints())
+    (hooks.folder / "a.txt").write_text("1\n")
+    assert "took too long" in json.loads(too_slow("PreToolUse"))["systemMessage"]
+    assert too_slow("PreToolUse") == "", "once"
+    assert post() == before
+    assert too_slow("Stop") == ""
+    assert len(hooks.checkpoints()) == before
+    hooks.hook("Stop")
+    assert len(hooks.checkpoints()) == before + 1
+    (hooks.folder / "a.txt").write_text("2\n")
+    assert post() == before + 2
+
+
 def test_an_unknown_event_is_refused_without_blocking(hooks: HookRoom) -> None:
     assert hooks.raw("NoSuchEvent", b"{}").returncode == 1
     assert hooks.raw("pre-tool-use", b"{}").returncode == 0, "the seed's spelling"

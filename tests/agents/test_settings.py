@@ -75,6 +75,16 @@ def test_everything_else_stays_in_its_place(path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o640
 
 
+def test_line_ends_stay(path: Path) -> None:
+    before = OTHERS.replace("\n", "\r\n").encode()
+    path.write_bytes(before)
+    register(path)
+    assert path.read_bytes().count(b"\n") == path.read_bytes().count(b"\r\n") > 20
+    unregister(path)
+
+    assert path.read_bytes() == before
+
+
 def test_registering_again_changes_nothing(path: Path) -> None:
     register(path)
     once = path.read_bytes()
@@ -355,6 +365,22 @@ def test_doctor_says_how_each_agent_is_connected(hooks: HookRoom) -> None:
     assert any("not this installation's" in words for words in agents["claude"]["problems"])
     assert agents["droid"] == {"agent": "droid", "program": "", "version": "", "connected": [],
                                "lastEvent": "", "lastEventTime": 0.0, "problems": []}
+
+
+def test_doctor_says_that_hooks_are_switched_off(hooks: HookRoom) -> None:
+    hooks.rewind("init", "--agents", "claude,droid")
+    committed = hooks.folder / ".claude" / "settings.json"
+    committed.parent.mkdir()
+    committed.write_text('{"disableAllHooks": true}')
+    path = hooks.home / ".factory" / "hooks.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "hooksDisabled": True}))
+
+    said = hooks.rewind("doctor", ok=False).stdout
+
+    assert f"hooks are switched off in {committed}" in said
+    assert f"hooks are switched off in {path}" in said
+    hooks.rewind("config", "--register-hooks", "--agents", "droid")
+    assert json.loads(path.read_text())["hooksDisabled"] is True
 
 
 def test_doctor_names_settings_that_cannot_be_read(hooks: HookRoom) -> None:

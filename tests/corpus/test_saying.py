@@ -39,6 +39,8 @@ def _said(box: Box, *words: str, **env: str) -> tuple[int, str, str]:
         (["show"], "missing argument 'CP'", "rewind show --help"),
         (["diff", "1", "2", "3"], "unexpected extra argument (3)", "rewind diff --help"),
         (["undo", "0"], "0 is not in the range x>=1", "rewind undo --help"),
+        (["restore", "--continue", "--dry-run"], "no other option fits", "rewind restore --help"),
+        (["restore", "--abort", "--path", "a"], "no other option fits", "rewind restore --help"),
         (["config", "--unset"], "--unset and --project go with a KEY", "rewind config --help"),
         (["config", "--project"], "--unset and --project go with a KEY", "rewind config --help"),
         (["config", "tier", "exact", "--unset"], "give VALUE or --unset", "rewind config --help"),

@@ -2,6 +2,7 @@
 
 import json as standard
 import math
+import sys
 
 import pytest
 from hypothesis import given
@@ -43,6 +44,21 @@ def test_broken_texts_are_refused_in_the_same_words(value: object, at: int, more
             assert str(refused.value) == str(error)
         else:
             assert repr(json.loads(given_)) == repr(wanted)
+
+
+@pytest.mark.parametrize("text", [
+    "{", "[", "", " ", '"', '"\\', '"\\u12', '{"a"', '{"a":', '{"a":1', "[1", "[1,", "-", "tru",
+    "1 2", '{"a" 1}', "{1:2}", "\0", '"\n"', "nul", "}", '{"a":1,}',
+])
+def test_broken_texts_without_pythons_json_loaded(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The C code takes the words for what is wrong from there."""
+    for name in ("json", "json.decoder", "json.encoder", "json.scanner"):
+        monkeypatch.delitem(sys.modules, name)
+
+    with pytest.raises(ValueError):
+        json.loads(text)
 
 
 def test_what_is_beside_the_standard_is_read_all_the_same() -> None:

@@ -61,12 +61,12 @@ class Claude(Adapter):
 
     def cut(self, data: bytes, position: Position) -> Cut | None:
         rows = list(rows_of(data))
-        end = _end([row for row, _ in rows], position)
+        end, next_ = _end([row for row, _ in rows], position)
         if end is None:
             return None
         prompt = ""
-        if end < len(rows) and position.at != adapter.AT_END and _is_prompt(rows[end][0]):
-            prompt = _words(rows[end][0])
+        if next_ < len(rows) and position.at != adapter.AT_END and _is_prompt(rows[next_][0]):
+            prompt = _words(rows[next_][0])
         kept = rows[:end]
         known = [row.get("uuid") for row, _ in kept]
         while kept and _belongs_to_next(kept[-1][0], known):
@@ -100,24 +100,24 @@ class Claude(Adapter):
         return [*command, "--prefill", prompt] if prompt else command
 
 
-def _end(rows: list[dict[str, object]], position: Position) -> int | None:
-    """How many rows a position keeps; None when it is not in this conversation."""
+def _end(rows: list[dict[str, object]], position: Position) -> tuple[int | None, int]:
+    """How many rows a position keeps (None when it is not in this conversation), and where the
+    prompt is that comes next."""
     at = position.at
+    end: int | None = None
     if at == adapter.AT_START:
-        return _next_prompt(rows, 0)
-    if at in (adapter.AT_ENTRY, adapter.AT_COMPACT):
+        end = _next_prompt(rows, 0)
+    elif at in (adapter.AT_ENTRY, adapter.AT_COMPACT):
         found = next((i for i, row in enumerate(rows) if row.get("uuid") == position.entry), None)
-        if found is None:
-            return None
-        if at == adapter.AT_ENTRY:
-            return _next_prompt(rows, found + 1)
-        return next((i for i in range(found + 1, len(rows)) if _is_boundary(rows[i])), len(rows))
-    if not position.prompt_id:
-        return None
-    own = _own(rows, position)
-    if own is None:
-        return None
-    return _end_of_turn(rows, own) if at == adapter.AT_END else _before(rows, own)
+        if found is not None and at == adapter.AT_ENTRY:
+            end = _next_prompt(rows, found + 1)
+        elif found is not None:
+            end = next((i for i in range(found + 1, len(rows)) if _is_boundary(rows[i])), len(rows))
+    elif position.prompt_id and (own := _own(rows, position)) is not None:
+        if at != adapter.AT_END:
+            return _before(rows, own), own
+        end = _end_of_turn(rows, own)
+    return end, end or 0
 
 
 def _own(rows: list[dict[str, object]], position: Position) -> int | None:

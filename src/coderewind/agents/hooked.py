@@ -73,7 +73,14 @@ class Hooked(Connection):
             found += settings.broken_commands(path, nested=_nested(path))[:1]
         if len(files) > 1:
             found.append("connected twice: " + ", ".join(files))
+        if files:
+            found += [f"hooks are switched off in {path}" for path in self.switches(root)
+                      if settings.is_switched_off(path, nested=_nested(path))]
         return found
+
+    def switches(self, root: str) -> list[str]:
+        """Every file that may switch hooks off."""
+        return self.files(root)
 
 
 class ClaudeConnection(Hooked):
@@ -88,6 +95,10 @@ class ClaudeConnection(Hooked):
 
     def files(self, root: str) -> list[str]:
         return [self.file(root, scope) for scope in (self.scopes if root else (USER,))]
+
+    def switches(self, root: str) -> list[str]:
+        committed = [os.path.join(root, ".claude", "settings.json")] if root else []
+        return [*self.files(root), *committed]
 
     def takes_args(self, version: Version) -> bool:
         return not version or version.is_at_least(_EXEC_FORM_SINCE)

@@ -192,6 +192,13 @@ def broken_commands(path: str, *, nested: bool) -> list[str]:
     return problems
 
 
+def is_switched_off(path: str, *, nested: bool) -> bool:
+    """Whether a file switches all hooks off: Claude Code's word for it, or Droid's."""
+    data = _load(path)[0]
+    return (data.get("disableAllHooks") is True
+            or _events(data, path, nested=nested).get("hooksDisabled") is True)
+
+
 # ---- inside a file
 
 
@@ -288,8 +295,10 @@ def _no_twice(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 def _dump(data: dict[str, object], before: bytes | None, indent: str) -> bytes:
     text = json.dumps(data, indent=indent or None, ensure_ascii=False)
-    end = "" if before and not before.endswith(b"\n") else "\n"
-    return (text + end).encode("utf-8", "surrogatepass")
+    text += "" if before and not before.endswith(b"\n") else "\n"
+    if before and b"\r\n" in before:
+        text = text.replace("\n", "\r\n")
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _read(path: str) -> bytes | None:

@@ -64,6 +64,10 @@ def restore(
         raise click.UsageError("which checkpoint? `rewind list` shows them; @ is the latest")
     if sum((go_on, abort, checkpoint is not None)) != 1:
         raise click.UsageError("give one of CP, --continue and --abort")
+    if (go_on or abort) and (dry_run or paths or index or code_only or context_only
+                             or same_session):
+        raise click.UsageError("--continue and --abort end what was begun, as it was begun: no "
+                               "other option fits")
     engine = app.engine()
     if go_on or abort:
         outcome = moving.resume(engine) if go_on else moving.abort(engine)

@@ -61,6 +61,7 @@ KEYS: dict[str, Key] = {
                           ("exact", "smart")),
     "agents.mayRestore": Key(bool, False, "agents may restore and undo, after confirmation"),
     "checkpoint.enabled": Key(bool, False, "agents get the checkpoint and rewind tools"),
+    "checkpoint.subagents": Key(bool, False, "agents that an agent starts get them, too"),
 }
 
 

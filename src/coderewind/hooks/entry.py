@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _LIMITS = {"SessionStart": 110.0, "SessionEnd": 50.0, "UserPromptExpansion": 115.0}
 _LIMIT = 27.0
 _LARGEST = 256 << 20
+_TOO_LONG = "a checkpoint took too long and was left out"
+_OF_TOOLS = ("PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch")
 
 
 class _TimeUp(BaseException):
@@ -57,8 +59,8 @@ def run_hook(argv: list[str]) -> int:
     except RewindError as error:
         _tell(event, agent, name, error.message, error.hint)
     except _TimeUp:
-        _tell(event, agent, name, "a checkpoint took too long and was left out",
-              "the next event makes it")
+        _tell(event, agent, name, _TOO_LONG,
+              "the next prompt or end of a turn tries again; `rewind save` takes its time")
     except KeyboardInterrupt:
         pass
     except Exception as error:  # noqa: BLE001 - the top of the surface: the agent must go on
@@ -112,8 +114,12 @@ def _handle(event: Event) -> None:
         state = sessions.load(event.agent, event.session)
         if event.name == "SessionEnd" and not state.worktree:
             return  # a session that no other event told of: `claude plugin` has such
+        if _TOO_LONG in state.said and event.name in _OF_TOOLS:
+            return  # not at every tool, as long as it is so
         try:
             _observe(event, state)
+            if _TOO_LONG in state.said:
+                state.said.remove(_TOO_LONG)
         finally:
             sessions.save(event.agent, event.session, state)
     if event.name == "SessionStart":

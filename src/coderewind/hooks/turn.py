@@ -105,9 +105,16 @@ class Turn:
     def prompt_given(self) -> None:
         event, state = self.event, self.state
         prompt_id = event.prompt_id or event.message_id
+        if prompt_id and prompt_id == state.prompt_id:
+            # Said while the agent is at work, and so a part of this turn.
+            if self.changed:
+                self._settle(at.AT_TURN, flags=self._flags())
+            self._append("prompt", "", at.AT_TURN, prompt=event.prompt[:PROMPT_KEPT],
+                         flags=self._flags())
+            return
         if event.prompt.startswith(_TASK_NEWS):
             if self.changed:
-                self._settle(at.AT_PROMPT, prompt_id=prompt_id)
+                self._settle(at.AT_END if state.prompt_id else at.AT_PROMPT)
             state.begin_turn("background task", prompt_id, self.snapshot)
             state.background = []
             return

@@ -338,9 +338,23 @@ def keep_alive(store: Store, new: dict[str, str]) -> None:
         pack = store.pack()
         kept = pack.add(COMMIT, commit_bytes(pack.add(TREE, b""), parents, 0, _ALIVE))
         pack.finish()
-    user = Git(os.path.dirname(store.git_dir), config=("core.hooksPath=/dev/null",
+    _users_git(store).run("update-ref", "--no-deref", KEEP_REF, kept.hex())
+
+
+def are_kept_alive(store: Store) -> bool:
+    """Whether, in mode `repo`, that ref is there and reaches every ledger.
+
+    Raises:
+        RewindError: the end of a ledger is not known.
+    """
+    out = _users_git(store).run("rev-list", "--parents", "-n1", KEEP_REF, "--", ok=(0, 128))
+    heads = {Ledger(store, name).head() for name in ledgers(store)} - {""}
+    return heads <= set(out.decode().split())
+
+
+def _users_git(store: Store) -> Git:
+    return Git(os.path.dirname(store.git_dir), config=("core.hooksPath=/dev/null",
                                                        "core.fsmonitor=false"))
-    user.run("update-ref", "--no-deref", KEEP_REF, kept.hex())
 
 
 def _parsed(lines: list[bytes]) -> list[Record]:

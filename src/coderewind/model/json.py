@@ -52,8 +52,8 @@ def loads(text: str | bytes) -> Any:
             value, end = _scan(words, len(words) - len(words.lstrip(_BLANKS)))
             if not words[end:].strip(_BLANKS):
                 return value
-        except (StopIteration, ValueError):
-            pass
+        except (StopIteration, ValueError, SystemError):
+            pass  # SystemError: it has no words of its own for what is wrong
     import json
 
     return json.loads(text)

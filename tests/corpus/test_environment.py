@@ -329,6 +329,16 @@ def test_a_deep_tree_with_forty_descriptors(either: Box) -> None:
     either.round_trip(lambda: either.remove("d"))
 
 
+def test_many_repositories_with_forty_descriptors(either: Box) -> None:
+    for number in range(30):
+        either.mkdir(f"r{number}/.git/objects").mkdir(f"r{number}/.git/refs")
+        either.write(f"r{number}/.git/HEAD", "ref: refs/heads/main\n")
+        either.write(f"r{number}/.gitignore", "ignored\n").write(f"r{number}/file", "x")
+    either.prefix = ["sh", "-c", 'ulimit -n 40; exec "$@"', "sh"]
+
+    either.round_trip(lambda: [either.write(f"r{n}/file", "y") for n in range(30)])
+
+
 @pytest.mark.parametrize("closed", ["0", "1", "2", "all"])
 def test_standard_channels_closed(either: Box, closed: str) -> None:
     """A file we open must not become the user's standard output, nor the reverse."""

@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -158,6 +159,26 @@ def test_an_interrupted_step_keeps_its_place(either: Box, verb: str, finish: str
     if at:
         either.rewind("undo")
         assert either.picture() == pictures[at - 1], "one step back from there"
+
+
+@needs_strace
+def test_what_a_killed_restore_staged_among_the_files_is_removed(plain: Box) -> None:
+    """With the store on another disk, contents are staged where they can be renamed."""
+    if not os.path.isdir("/dev/shm") or os.stat("/dev/shm").st_dev == os.stat(plain.root).st_dev:
+        pytest.skip("no second file system")
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as elsewhere:
+        plain.env["REWIND_HOME"] = f"{elsewhere}/home"
+        _tree(plain, "old")
+        checkpoint = plain.save()
+        _tree(plain, "new")
+        after = plain.picture()
+        _inject(plain, LINK, "signal=KILL", 1)  # the staging of the link
+        _run(plain, "restore", checkpoint, "--yes", "--json")
+        assert any(b".rewind-stage" in path for path in plain.picture())
+
+        plain.save()
+
+        plain.assert_like(after)
 
 
 @needs_strace

@@ -130,6 +130,43 @@ def test_a_fifo_in_place_of_a_file_that_git_reads(box: Box, name: str) -> None:
     assert box.read("a.txt") == b"a\n"
 
 
+@pytest.mark.parametrize("name", [
+    "HEAD", "index", "config", "packed-refs", "shallow", "commondir", "info/exclude",
+    "info/attributes", "refs/heads/main", "objects/info/alternates",
+])
+@pytest.mark.parametrize("link", ["", "/dev/zero"], ids=["pipe", "endless"])
+def test_a_pipe_or_device_in_place_of_a_file_of_the_git_directory(
+    box: Box, name: str, link: str
+) -> None:
+    path = f".git/{name}"
+    box.remove(path)
+    os.makedirs(os.path.dirname(box.path(path)), exist_ok=True)
+    if link:
+        box.symlink(path, link)
+    else:
+        os.mkfifo(box.path(path))
+
+    answer = box.rewind("save", ok=False, check_git=False, timeout=20)
+
+    if answer.code == 0:
+        box.write("a.txt", "changed")
+        box.restore(str(answer["id"]), check_git=False, timeout=20)
+        assert box.read("a.txt") == b"a\n"
+
+
+@pytest.mark.parametrize("scope", ["--global", "--local"])
+def test_a_pipe_as_the_file_of_ignored_names(box: Box, scope: str) -> None:
+    os.mkfifo(f"{box.root}/pipe")
+    box.git("config", scope, "core.excludesFile", f"{box.root}/pipe")
+    checkpoint = box.save(timeout=20)
+    box.write("a.txt", "changed").write("new", "x")
+
+    box.restore(checkpoint, timeout=20)
+
+    assert box.read("a.txt") == b"a\n"
+    assert not box.exists("new")
+
+
 @pytest.mark.parametrize("name", [".gitignore", ".gitattributes", ".gitmodules"])
 def test_a_symlink_to_an_endless_device_in_place_of_a_file_that_git_reads(
     box: Box, name: str

@@ -391,3 +391,20 @@ def test_dependency_folders_survive_and_are_said_to_be_left_out(box: Box) -> Non
 
     assert box.read("node_modules/x/index.js") == b"2"
     assert box.read("a.txt") == b"a\n"
+
+
+def test_a_file_that_the_rules_of_then_would_hide_in_the_place_of_a_folder(either: Box) -> None:
+    """The rules hide files of that name; the folder was captured before them."""
+    either.mkdir("thing").save()
+    either.write(".gitignore", "thing\n")
+    checkpoint = either.save()
+    before = either.picture()
+    either.write(".gitignore", "").remove("thing").write("thing", "a file").write("a.txt", "2\n")
+    after = either.picture()
+    either.save()
+
+    either.restore(checkpoint)
+    either.assert_like(before)
+
+    either.rewind("undo-restore")
+    either.assert_like(after)

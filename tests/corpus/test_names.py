@@ -216,6 +216,22 @@ def test_a_deep_tree_that_appears_later(either: Box) -> None:
     either.round_trip(lambda: either.write("d/" * 200 + "file", "deep\n"))
 
 
+def test_a_tree_of_very_many_levels_that_appears_later(either: Box) -> None:
+    """More than Python would recurse into."""
+    checkpoint = either.save()
+    deepest = either.path("d/" * 1500 + "file")
+    os.system(f"mkdir -p {os.path.dirname(deepest)}")
+    with open(deepest, "w") as file:
+        file.write("deep\n")
+
+    either.restore(checkpoint, check_git=False)
+    assert not either.exists("d")
+    either.rewind("undo-restore", check_git=False)
+    with open(deepest) as file:
+        assert file.read() == "deep\n"
+    os.system(f"rm -rf {either.path('d')}")
+
+
 def _beyond_path_max(box: Box) -> None:
     """Folders within folders, longer in sum than any single path may be."""
     here = os.open(box.project, os.O_RDONLY)

@@ -2,12 +2,14 @@
 
 import os
 import shutil
+import subprocess
 from collections.abc import Iterator
 
 import pytest
 
 from .box import Box
 from .conftest import _leave
+from .tree import differences
 
 FOLDERS: dict[str, bytes] = {
     "spaces": b"my  project ",
@@ -324,6 +326,32 @@ def test_a_mount_point_inside_is_entered_or_reported(plain: Box) -> None:
     with tempfile.TemporaryDirectory(dir="/dev/shm") as elsewhere:
         plain.env["REWIND_HOME"] = f"{elsewhere}/home"
         plain.round_trip(lambda: plain.write("a.txt", "changed").remove("sub"))
+
+
+def test_what_was_mounted_since_stays_mounted(either: Box) -> None:
+    """Its files go and come like all others."""
+    before = either.picture()
+    checkpoint = either.save()
+    either.mkdir("folder").write("single", "")
+    made = [subprocess.run(["mount", *words], capture_output=True, check=False).returncode
+            for words in (["-t", "tmpfs", "tmpfs", either.path("folder")],
+                          ["--bind", either.path("a.txt"), either.path("single")])]
+    try:
+        if any(made):
+            pytest.skip("cannot mount")
+        either.write("folder/file", "x").write("sub/b.txt", "changed")
+        after = either.picture()
+
+        answer = either.restore(checkpoint)
+
+        assert {kept["path"] for kept in answer["plan"]["kept"]} >= {"folder", "single"}
+        assert differences(before, either.picture()) == [
+            "should not be there: directory b'folder'", "should not be there: file b'single'"]
+        either.rewind("undo-restore")
+        either.assert_like(after)
+    finally:
+        subprocess.run(["umount", either.path("folder"), either.path("single")],
+                       stderr=subprocess.DEVNULL, check=False)
 
 
 def test_a_repository_on_another_file_system_than_the_store(box: Box) -> None:

@@ -253,6 +253,38 @@ def test_a_restore_that_may_not_write_is_never_exit_0(weak: Box) -> None:
     assert weak.read("sub/b.txt") == b"changed"
 
 
+def test_a_file_that_belongs_to_another_user_now(weak: Box) -> None:
+    """Its folder is ours: it can be replaced, though not changed."""
+    if os.getuid():
+        pytest.skip("needs root to make a file of another user")
+    before = weak.picture()
+    checkpoint = weak.save()
+    os.chown(weak.path("a.txt"), 0, 0)
+    os.chmod(weak.path("a.txt"), 0o755)
+    weak.write("sub/b.txt", "theirs")
+    os.chown(weak.path("sub/b.txt"), 0, 0)
+
+    weak.restore(checkpoint)
+
+    weak.assert_like(before)
+
+
+def test_a_folder_of_another_user_in_the_way_is_known_before_a_file_is_touched(weak: Box) -> None:
+    if os.getuid():
+        pytest.skip("needs root to make a folder of another user")
+    checkpoint = weak.save()
+    weak.write("sub/b.txt", "changed").write("a.txt", "changed")
+    _own(weak)
+    os.chown(weak.path("sub"), 0, 0)
+
+    with weak.expect_unchanged():
+        answer = weak.restore(checkpoint, ok=False)
+
+    assert answer.code == 1
+    assert "another user" in answer.said
+    assert weak.rewind("status")["interrupted"] is False
+
+
 def test_a_repository_of_another_owner(weak: Box) -> None:
     """Git refuses such a repository unless told; files of the user must be protected anyway."""
     if os.getuid():

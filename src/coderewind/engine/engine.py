@@ -460,16 +460,19 @@ class Working:
 
     def __init__(self, engine: Engine, patience: float) -> None:
         self._store = engine.store
+        self._journal = engine.journal
         self._shared = engine.shared(patience)
         self._lock = engine.lock(patience)
 
     def __enter__(self) -> int:
         self._shared.__enter__()
         try:
-            return self._lock.__enter__().now_ns
+            now_ns = self._lock.__enter__().now_ns
         except BaseException:
             self._shared.__exit__()
             raise
+        self._journal.sweep()
+        return now_ns
 
     def __exit__(self, *exc: object) -> None:
         self._store.release()

@@ -72,7 +72,16 @@ class Journal:
     def exists(self) -> bool:
         return os.path.exists(self._path)
 
-    def clear_stage(self) -> None:
-        interrupted = self.read()
-        if interrupted is not None and interrupted.stage:
-            remove_stage(interrupted.stage)
+    def sweep(self) -> None:
+        """Remove what a killed move had staged, which may be among the user's files.
+
+        The caller holds the lock; a move that goes on stages anew.
+        """
+        if not self.exists():
+            return
+        try:
+            found = self.read()
+        except RewindError:
+            return  # said by whoever needs it
+        if found is not None and found.stage:
+            remove_stage(found.stage)

@@ -209,7 +209,6 @@ def _move(
         data["index"] = True
     with engine.working() as now_ns, engine.store.objects:
         interrupted = engine.interrupted()
-        engine.journal.clear_stage()
         staged = _staged_of(engine, checkpoint) if index else None
         for attempt in range(_TRIES):
             prepared = prepare(engine, now_ns, checkpoint, left_out, paths,
@@ -219,10 +218,11 @@ def _move(
                 engine.journal.end()  # an interrupted restore may just have come to its end
                 return Outcome(prepared.plan, rescue, checkpoint)
             id = new_id()
-            writer = _ready(engine, prepared.plan)
+            writer = _writer(engine)
             try:
                 _announce(engine, rescue.id if rescue else id, writer, prepared.plan, checkpoint,
                           interrupted, index=index)
+                _stage(engine, writer, prepared.plan, first=not (rescue or interrupted))
                 record = _record_move(engine, op, checkpoint, {**data, "id": id}, prepared, now_ns)
                 rescue = rescue or Checkpoint(record, engine.workspace.name)
                 _apply(engine, writer, prepared.plan, checkpoint, staged)
@@ -302,20 +302,29 @@ def _staged_of(engine: Engine, checkpoint: Checkpoint) -> Staged:
     return Staged.read(engine.store, checkpoint.staged)
 
 
-def _ready(engine: Engine, plan: Plan) -> Writer:
-    """A writer that has every content beside its place, verified; nothing was touched."""
+def _writer(engine: Engine) -> Writer:
     root = engine.workspace.root
     private = engine.store.private_dir(engine.workspace.name)
-    writer = Writer(root, engine.store.objects, stage_dir(private, root), engine.progress)
+    try:
+        return Writer(root, engine.store.objects, stage_dir(private, root), engine.progress)
+    except OSError as error:
+        raise _not_prepared(error) from error
+
+
+def _stage(engine: Engine, writer: Writer, plan: Plan, *, first: bool) -> None:
+    """Put every content beside its place, verified; nothing is touched.
+
+    The journal knows where, so that the next command clears up if we are killed. When it fails
+    and there is no other move to go back to, the journal goes.
+    """
     try:
         writer.stage(plan)
-    except OSError as error:
-        writer.close()
-        raise _not_prepared(error) from error
-    except BaseException:
-        writer.close()
+    except BaseException as error:
+        if first:
+            engine.journal.end()
+        if isinstance(error, OSError):
+            raise _not_prepared(error) from error
         raise
-    return writer
 
 
 def _announce(

@@ -14,14 +14,16 @@ from coderewind.model.coverage import LeftOut
 from coderewind.model.paths import within
 from coderewind.model.plan import Kept, Plan, Step
 from coderewind.store.diff import Difference, SnapshotView, compare
-from coderewind.store.folders import make_private
+from coderewind.store.folders import make_folders, make_private, remove_folder
 from coderewind.store.home import Store
 from coderewind.store.ignore import Rules
+from coderewind.store.mounts import mounted_below
 from coderewind.store.objects import DamagedObject
 from coderewind.store.state import parents
 from coderewind.store.workspace import Workspace
 
 _CAN_RESCUE = (why.IGNORED, why.FILTERED, why.TOO_LARGE, why.TOO_MANY)
+_MOUNTED = "something is mounted there"
 _IN_THE_WAY = {
     why.SOCKET: "a socket stands in the way",
     why.DEVICE: "a device stands in the way",
@@ -60,6 +62,7 @@ class Planner:
         self._target_left_out = {item.path: item.reason for item in target_left_out}
         self._git_state = tuple(path for path, reason in self._left_out.items()
                                 if reason == why.GIT_STATE)
+        self._mounted = mounted_below(workspace.root)
         self._paths = paths
         self._rescued = rescued
         self._made_by_move = _view_if_there(store, made)
@@ -139,7 +142,8 @@ class Planner:
         if self._made_by_move is None:
             return
         for folder in sorted(self._made_by_move.manifest.folders, reverse=True):
-            if folder in self._stood or self._target.is_folder(folder):
+            stays = self._stood.keys() | self._mounted
+            if folder in stays or self._target.is_folder(folder):
                 continue
             if self._concerns(folder) and self._stands(folder) and self._becomes_empty(folder):
                 self.plan.steps.append(Step(model.RMDIR, folder))
@@ -155,6 +159,8 @@ class Planner:
 
     def _reason_to_keep(self, difference: Difference, hidden: set[bytes]) -> str:
         path = difference.path
+        if path in self._mounted:
+            return _MOUNTED
         if self._rescued and within(path, self._rescued):
             return ""
         put = self._put_by_move(path)
@@ -163,9 +169,13 @@ class Planner:
         repository = self._now.manifest.within_repository(path)
         if repository and repository not in self._target.manifest.repositories:
             return "belongs to a repository that appeared later"
+        if self._target.is_folder(path):
+            return ""  # whatever the rules of then say of files: a folder belongs there
         return self._left_out_then(path, hidden)
 
     def _reason_to_keep_folder(self, folder: bytes, hidden: set[bytes]) -> str:
+        if folder in self._mounted:
+            return _MOUNTED
         if self._rescued and within(folder, self._rescued):
             return ""
         put = self._put_by_move(folder)
@@ -222,9 +232,7 @@ class Planner:
                               hint="nothing was changed") from error
         finally:
             rules.close()
-            import shutil
-
-            shutil.rmtree(then, ignore_errors=True)
+            remove_folder(then)
 
     def _remove_folder(self, folder: bytes) -> None:
         if folder in self._now.manifest.repositories or self._holds_kept(folder):
@@ -271,6 +279,9 @@ class Planner:
         same_content = difference.old_oid == difference.new_oid and difference.old_mode
         if same_content and (mode == 0o120000) == (difference.old_mode == 0o120000):
             self._change_mode(path, mode, perm, difference.new_oid)
+            return
+        if path in self._mounted:
+            self.plan.blocked.append(Kept(path, _MOUNTED))
             return
         self._need_parents(path)
         self.plan.steps.append(
@@ -373,12 +384,14 @@ class Planner:
                 self._change_mode(path, 0o40000, perm, b"")
 
     def _change_mode(self, path: bytes, mode: int, perm: int, oid: bytes) -> None:
-        """A file with more than one name is written anew, so that its other names keep theirs."""
+        """A file with more than one name is written anew, so that its other names keep theirs; one
+        of another user, too, who alone may change its mode."""
         try:
-            linked = mode != 0o40000 and os.lstat(self._full(path)).st_nlink > 1
+            st = os.lstat(self._full(path))
+            anew = st.st_nlink > 1 or os.geteuid() not in (0, st.st_uid)
         except OSError:
-            linked = False
-        action = model.WRITE if linked else model.CHMOD
+            anew = False
+        action = model.WRITE if anew and mode != 0o40000 else model.CHMOD
         self.plan.steps.append(
             Step(action, path, git_mode=mode, perm=perm, oid=oid, old_oid=oid)
         )
@@ -429,11 +442,12 @@ class Planner:
                     break
                 found.append((below, self._left_out[below]))
                 at += 1
-        kept = {path, *parents(path)} & self._kept_paths
-        if step.action != model.MKDIR:
-            found += [(k, "kept") for k in kept if k == path or not self._now.is_folder(k)]
-            if self._now.is_folder(path) and path not in self._removed:
-                found.append((path, "kept"))
+        for kept in {path, *parents(path)} & self._kept_paths:
+            if not self._now.is_folder(kept) or (kept == path and step.action != model.MKDIR):
+                found.append((kept, "kept"))
+        removed = path in self._removed
+        if step.action != model.MKDIR and self._now.is_folder(path) and not removed:
+            found.append((path, "kept"))
         return found
 
     def _is_reached_by_folders(self, path: bytes) -> bool:
@@ -461,7 +475,7 @@ def _put(tree: bytes, path: bytes, content: bytes) -> None:
     """A file in a scratch folder of ours, its folders made; what is there already stays."""
     full = os.path.join(tree, path)
     try:
-        os.makedirs(os.path.dirname(full), 0o700, exist_ok=True)
+        make_folders(os.path.dirname(full))
         if content or not os.path.lexists(full):
             with open(full, "wb") as file:
                 file.write(content)

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left
+from stat import S_ISDIR, S_ISREG
 
+from coderewind.model.paths import to_text
 from coderewind.store.folders import make_private, user_home
 from coderewind.store.git import Git, GitError, end
 from coderewind.store.pack import write_durably
@@ -23,7 +25,10 @@ if TYPE_CHECKING:
 # A write of this many bytes into an empty pipe never blocks, however small the pipe.
 _PIPE = 4096
 
-_READ_ONLY = ("core.fsmonitor=false", "core.hooksPath=/dev/null", "core.untrackedCache=keep")
+_GIT_READS = (b"HEAD", b"config", b"config.worktree", b"commondir", b"index", b"packed-refs",
+              b"shallow", b"info/attributes", b"info/exclude", b"objects/info/alternates")
+_READ_ONLY = ("core.fsmonitor=false", "core.hooksPath=/dev/null", "core.untrackedCache=keep",
+              "core.excludesFile=/dev/null")
 
 
 class Vanished(Exception):
@@ -101,7 +106,9 @@ class Rules:
     def _start(self) -> Popen[bytes]:
         git_dir = self._git_dir()
         excludes_file, ignore_case = self._settings()
-        config = [f"core.excludesFile={os.fsdecode(excludes_file) or os.devnull}"]
+        if not os.path.isfile(excludes_file):
+            excludes_file = os.devnull.encode()  # git would wait for a pipe
+        config = [f"core.excludesFile={os.fsdecode(excludes_file)}"]
         if ignore_case:
             config.append(f"core.ignoreCase={ignore_case.decode()}")
         git = Git(git_dir, work_tree=self._workspace.root, config=tuple(config))
@@ -157,7 +164,7 @@ class Rules:
         return False
 
     def _get(self, key: str) -> bytes:
-        git = UserGit(self._workspace)
+        git = UserGit(self._workspace, config=())
         out = git.run("config", "-z", "--get", key, ok=(0, 1, 128)).rstrip(b"\0")
         if key == "core.excludesFile" and out.startswith(b"~"):
             return os.path.expanduser(out)
@@ -169,13 +176,26 @@ class Rules:
 class UserGit(Git):
     """git on the user's own repository, reading only, and never running anything it names."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, config: tuple[str, ...] = _READ_ONLY) -> None:
         git_dir = workspace.git_dir or workspace.root
-        super().__init__(git_dir, work_tree=workspace.root, config=_READ_ONLY)
+        super().__init__(git_dir, work_tree=workspace.root, config=config)
         if workspace.git_dir is None:
             del self._env[b"GIT_DIR"], self._env[b"GIT_WORK_TREE"]
         for name in (b"GIT_CONFIG_SYSTEM", b"GIT_CONFIG_GLOBAL", b"GIT_CONFIG_NOSYSTEM"):
             del self._env[name]
+        self._reads = [os.path.join(folder, name) for name in _GIT_READS
+                       for folder in {workspace.git_dir, workspace.common_dir} if folder]
+
+    def popen(self, *args: str | bytes, quiet: bool = True) -> Popen[bytes]:
+        """`Git.popen`, but for a pipe or device in the place of a file, which never ends."""
+        for path in self._reads:
+            try:
+                mode = os.stat(path).st_mode
+            except OSError:
+                continue
+            if not S_ISREG(mode) and not S_ISDIR(mode):
+                raise GitError(f"{to_text(path)} is no file")
+        return super().popen(*args, quiet=quiet)
 
 
 class Tracked:

@@ -47,6 +47,7 @@ COARSE_TICK_NS = 2_100_000_000  # file systems that keep whole seconds, or two (
 MAPPED_NS = 35_000_000_000
 MAPPED_FILES = 256
 MAPPED_BYTES = 64 << 20
+_MOST_ASKED = 6  # git processes that wait for the next question; two descriptors each
 
 _SPECIAL = {0o010000: why.FIFO, 0o140000: why.SOCKET, 0o020000: why.DEVICE, 0o060000: why.DEVICE}
 _GONE = (FileNotFoundError, NotADirectoryError)
@@ -117,7 +118,7 @@ class Scan:
         self._progress = progress
         self._taken_out: dict[bytes, str] = {}  # folders that cannot be captured any more
         self._seen = 0
-        self._asked: set[bytes] = set()  # folders whose ignored names were asked about again
+        self._asking: list[Rules] = []  # whose git may still be running
         self._width = 20
         self.contexts: dict[bytes, Context] = {b"": Context(b"", workspace, scratch + b"/root")}
         self._git_state = self._named_by(workspace)
@@ -336,7 +337,6 @@ class Scan:
         elif not nested and path in self.contexts and path:
             del self.contexts[path]
         if was != (path in self.contexts and path != b""):
-            self._asked.discard(path)
             self._appeared.add(path)
 
     _appeared: set[bytes]
@@ -494,10 +494,18 @@ class Scan:
                     continue
                 with _Unblocked(self.root, self._rule_fifos()):
                     ignored = context.rules.ignored(paths)
+                self._keep_few_running(context.rules)
                 for (draft, name), path in zip(names, paths, strict=True):
                     found = self._decide(draft, name, context, path, ignored=path in ignored)
                     if found is not None:
                         pending.append(found)
+
+    def _keep_few_running(self, asked: Rules) -> None:
+        if asked in self._asking:
+            self._asking.remove(asked)
+        self._asking.append(asked)
+        if len(self._asking) > _MOST_ASKED:
+            self._asking.pop(0).close()
 
     def _rule_fifos(self) -> list[bytes]:
         """FIFOs named .gitignore: git would wait for ever for somebody to write into them."""

@@ -16,6 +16,7 @@ from coderewind.errors import RewindError
 from coderewind.model import plan as model
 from coderewind.model.paths import is_safe, to_text
 from coderewind.model.plan import Plan, Step
+from coderewind.store.folders import remove_folder
 from coderewind.store.objects import Objects
 from coderewind.store.pack import new_hash
 
@@ -74,7 +75,9 @@ class Writer:
 
         Raises:
             DamagedObject: the store cannot give a content back. Nothing was touched.
+            RewindError: something is another user's, or on a disk that cannot be written.
         """
+        self._refuse_what_is_not_ours(plan)
         os.mkdir(self.stage_path, 0o700)
         for number, step in enumerate(plan.steps):
             if not is_safe(step.path):
@@ -129,6 +132,34 @@ class Writer:
         return path
 
     # ---- checks
+
+    def _refuse_what_is_not_ours(self, plan: Plan) -> None:
+        """Before the first change: may all of them be made? What is ours can be made writable."""
+        for step in plan.steps:
+            if step.action == model.CHMOD:
+                self._refuse_foreign(step.path, needs_owner=True)
+            elif step.action != model.MKDIR and not step.is_new:
+                self._refuse_foreign(step.path, needs_owner=False)
+        for folder in {os.path.dirname(step.path) for step in plan.steps}:
+            full = os.path.join(self._root, folder)
+            if os.path.isdir(full) and not os.access(full, os.W_OK | os.X_OK):
+                if os.statvfs(full).f_flag & os.ST_RDONLY:
+                    raise RewindError(f"{to_text(folder or self._root)} is on a disk that is "
+                                      "mounted read-only", hint="nothing was changed")
+                self._refuse_foreign(folder, needs_owner=True)
+
+    def _refuse_foreign(self, path: bytes, *, needs_owner: bool) -> None:
+        """In a sticky folder as /tmp is one, only the owner may take a file away."""
+        full = os.path.join(self._root, path)
+        try:
+            owner, above = os.lstat(full).st_uid, os.lstat(os.path.dirname(full))
+        except OSError:
+            return
+        us = os.geteuid()
+        sticky = above.st_mode & 0o1000 and above.st_uid != us
+        if us not in (0, owner) and (needs_owner or sticky):
+            raise RewindError(f"{to_text(path) or 'the folder'} is another user's",
+                              hint="nothing was changed; check its owner and mode")
 
     def _check(self, step: Step) -> None:
         """Refuse to go on when what is there is not what the rescue holds."""
@@ -362,7 +393,5 @@ def stage_dir(private: bytes, root: bytes) -> bytes:
 
 
 def remove_stage(stage: bytes) -> None:
-    import shutil  # 2 ms of start-up that a capture never needs
-
     if os.path.basename(stage).startswith(STAGE_PREFIX) and not os.path.islink(stage):
-        shutil.rmtree(stage, ignore_errors=True)
+        remove_folder(stage)

@@ -94,6 +94,23 @@ def test_an_interrupted_tool_is_settled_at_the_next_prompt(hooks: HookRoom) -> N
     assert hooks.checkpoints()[-2]["label"] == "interrupted: Bash make slow"
 
 
+@pytest.mark.parametrize(("session", "source", "label"), [
+    ("s1", "resume", "interrupted: Bash make slow"), ("s2", "startup", "changed outside the agent"),
+])
+def test_what_a_killed_agent_left_is_settled_when_it_starts_again(
+    hooks: HookRoom, session: str, source: str, label: str
+) -> None:
+    hooks.hook("UserPromptSubmit", prompt="one")
+    hooks.tool("PreToolUse", "Bash", "t1", command="make slow")
+    (hooks.folder / "half.o").write_text("half\n")
+    known = len(hooks.checkpoints())
+    hooks.hook("SessionStart", source=source, session_id=session)
+
+    settle, *start = hooks.checkpoints()[known:]
+    assert (settle["kind"], settle["label"], settle["files"]) == ("settle", label, 1)
+    assert [cp["kind"] for cp in start] == (["start"] if source == "startup" else [])
+
+
 def test_a_background_command_is_settled_when_its_news_come(hooks: HookRoom) -> None:
     hooks.hook("UserPromptSubmit", prompt="serve")
     hooks.tool("PreToolUse", "Bash", "t1", command="npm run build", run_in_background=True)

@@ -89,17 +89,18 @@ class Turn:
             if self.changed:
                 self._settle(at.AT_TURN)
             return
-        state.forget_calls(also_subagents=True)
-        state.background = []
         goes_on = source in ("resume", "fork", "compact")
         state.parent = state.parent or (self._parent() if source != "startup" else "")
         entry = self.adapter.last_entry(self.event.transcript) if goes_on else ""
         where = at.AT_ENTRY if entry else at.AT_START
-        if not goes_on or (self.changed and self.last is None):
+        first = self.last is None
+        if self.changed and not first:
+            self._settle(where, entry=entry)
+        if first or not goes_on:
             self._append("start", "session cleared" if source == "clear" else "session started",
                          where, entry=entry)
-        elif self.changed:
-            self._settle(where, entry=entry)
+        state.forget_calls(also_subagents=True)
+        state.background = []
         state.begin_turn("", "", self.snapshot)
 
     def prompt_given(self) -> None:

@@ -51,6 +51,18 @@ const OMP_MOVES: Record<string, (event: { reason?: string }) => string> = {
   session_switch: ({ reason }) => (reason === "new" ? "new" : "resume"),
 };
 
+/** omp's reminder that the agent's checkpoint is still open, which it repeats without end. */
+export function isReminder(message: unknown): boolean {
+  const { role, content } = (message ?? {}) as { role?: string; content?: unknown };
+  return role === "developer" && wordsOf(content).includes("in an active checkpoint");
+}
+
+/** omp gives the report of a rewind to the model twice, first as the summary of a branch. */
+export function withoutDoubles<M>(messages: M[]): M[] {
+  const as = (at: number) => messages[at] as { role?: string; customType?: string } | undefined;
+  return messages.filter((_, at) => as(at)?.customType !== "rewind-report" || as(at - 1)?.role !== "branchSummary");
+}
+
 export interface Host {
   name: "pi" | "omp";
   browser: string; // the command: omp's own /rewind moves the conversation

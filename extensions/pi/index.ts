@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import type { ExtensionAPI, ExtensionCommandContext, ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { Bridge, Ended, type Json, Refused } from "./bridge.ts";
-import { BUS, brief, type Forwarded, hostOf, listen } from "./host.ts";
+import { BUS, brief, type Forwarded, hostOf, isReminder, listen, withoutDoubles } from "./host.ts";
 
 const PROTOCOL = 1;
 const VERSION = "0.1.0";
@@ -24,6 +24,8 @@ export default function rewind(pi: ExtensionAPI): void {
   let off = ""; // why nothing is done in this session
   let failures = 0;
   let greeted = false; // it has answered once
+  let tools = 0; // that the bridge offers
+  const late: Json[] = []; // tools that omp is told of in an event that it waits for
   let greeting: Promise<void> | undefined;
   let waits = new Set<string>();
   let ready: Promise<void> | undefined; // tools and the like are registered
@@ -55,10 +57,12 @@ export default function rewind(pi: ExtensionAPI): void {
     "session.appendEntry": (_, [type, data]) => pi.appendEntry(String(type), data),
     "session.setLabel": (_, [id, label]) => pi.setLabel(String(id), label ? String(label) : undefined),
     "agent.isIdle": (ctx) => ctx.isIdle(),
+    "agent.sendMessage": (_, [message, options]) => pi.sendMessage(message as never, options as never),
     "agent.registerTool": (_, [tool]) => registerTool(tool as Json),
     "agent.registerCommand": (_, [name, description]) => registerCommand(String(name), String(description)),
     "command.navigateTree": (ctx, [id, options]) => ctx.navigateTree?.(String(id), (options ?? {}) as Json),
     "command.fork": (ctx, [id, options]) => ctx.fork?.(String(id), (options ?? {}) as Json),
+    "command.waitForIdle": (ctx) => ctx.waitForIdle?.(),
     "settings.set": (_, [key, value]) => host.set?.(String(key), value),
     "keys.listen": (ctx) => listenToKeys(ctx),
     ready: (_, [names]) => {
@@ -80,6 +84,12 @@ export default function rewind(pi: ExtensionAPI): void {
   }
 
   function registerTool(tool: Json): void {
+    tools++;
+    if (host.name === "omp") late.push(tool);
+    else offer(tool);
+  }
+
+  function offer(tool: Json): void {
     const execute = async (id: string, params: unknown, _signal: unknown, _update: unknown, ctx: Context) =>
       (await request("tool", { name: tool.name, id, params }, ctx)) as never;
     pi.registerTool({ ...tool, execute } as never);
@@ -192,7 +202,10 @@ export default function rewind(pi: ExtensionAPI): void {
 
   async function forward(name: string, event: object, ctx: Context, { how, fields, as }: Forwarded): Promise<unknown> {
     if (!ensure(ctx, "respawn")) return undefined;
-    if (how === "wait") await ready;
+    if (how === "wait") {
+      await ready;
+      for (const tool of late.splice(0)) offer(tool);
+    }
     const data = Object.fromEntries(fields.map((field) => [field.replace(/.*\./, ""), pick(event, field)]));
     const params = { name: as ?? name, data, leaf: ctx.sessionManager.getLeafId() };
     if (how === "tell" || (how === "wait" && !waits.has(name))) {
@@ -212,6 +225,15 @@ export default function rewind(pi: ExtensionAPI): void {
       }
     }
     return undefined;
+  }
+
+  /** What omp's own checkpoint and rewind do wrong, where ours have taken their place. */
+  async function checked(messages: unknown[], ctx: Context): Promise<Json> {
+    if (isReminder(messages.at(-1))) {
+      const answer = (await forward("checkpoint_reminder", {}, ctx, { how: "ask", fields: [] })) as Json | undefined;
+      if (answer?.stop) ctx.abort();
+    }
+    return { messages: withoutDoubles(messages) };
   }
 
   // ---- events and commands
@@ -237,8 +259,9 @@ export default function rewind(pi: ExtensionAPI): void {
   }
 
   for (const [name, forwarded] of Object.entries(host.events)) {
-    const handler = async (event: { entries?: unknown[] }, ctx: Context) => {
+    const handler = async (event: { entries?: unknown[]; messages?: unknown[] }, ctx: Context) => {
       const answer = (await forward(name, event, ctx, forwarded)) as Json | undefined;
+      if (name === "context" && host.name === "omp" && tools > 0) return checked(event.messages ?? [], ctx);
       if (name === "session_shutdown") {
         stopKeys?.();
         bridge.stop();

@@ -19,7 +19,12 @@ def main() -> None:
     """Run the command line and exit."""
     _open_standard_streams()
     os.umask(os.umask(0o077) & 0o077)  # what we make for ourselves we must be able to open
-    _leave(run(sys.argv[1:]))
+    try:
+        code = run(sys.argv[1:])
+    except KeyboardInterrupt:  # while the command was still being loaded
+        sys.stderr.write("interrupted\n")
+        code = 130
+    _leave(code)
 
 
 def run(argv: list[str]) -> int:

@@ -63,6 +63,21 @@ def test_a_bridge_killed_in_a_restore_leaves_no_file_half_and_the_next_one_finis
         assert states(room) == {b"number\n"}
         pi.prompt("and on")
         assert pi.footer().startswith("◆")
+        pi.answer = lambda dialog: "Undo last file rewind"
+        pi.call("fork", entryId=pi.entries("user")[-1]["id"])
+        assert states(room) == {b"changed\n"}
+
+
+def test_an_interrupted_restore_is_taken_back_in_pi(pi_room: PiRoom) -> None:
+    room = pi_room
+    with room.open() as pi:
+        pi.answer = lambda dialog: str(dialog["options"][1])
+        pid, number = in_restore(room, pi)
+        os.kill(pid, signal.SIGKILL)
+        pi.answer_to(number)
+        pi.answer = lambda dialog: "Go back to before it"
+        pi.prompt("/rewind")
+        assert states(room) == {b"changed\n"}
 
 
 def test_pi_killed_in_a_restore_leaves_no_file_half_and_no_process(pi_room: PiRoom) -> None:
@@ -146,6 +161,17 @@ def test_a_bridge_that_hangs_calls_a_fork_off_and_is_replaced(pi_room: PiRoom) -
         pi.answer = lambda dialog: str(dialog["options"][1])
         pi.call("fork", entryId=pi.entries("user")[1]["id"])
         assert room.tree()["a.txt"] == b"1\n"
+
+
+def test_a_bridge_that_hangs_calls_a_move_in_the_tree_off(pi_room: PiRoom) -> None:
+    with pi_room.open(extensions=NAV, REWIND_BRIDGE_SILENCE_MS="700") as pi:
+        pi.prompt("one " + script(pi_room.write("a.txt", "1\n"), text("done")))
+        leaf = pi.leaf()
+        os.kill(pi.bridges()[0], signal.SIGSTOP)
+        pi.prompt("/nav " + pi.entries("user")[0]["id"])
+
+        assert "did not answer" in pi.shown("notify")[-2]
+        assert (pi.shown("notify")[-1], pi.leaf()) == ("nav cancelled", leaf)
 
 
 def test_a_bridge_that_hangs_in_a_turn_lets_the_agent_go_on(pi_room: PiRoom) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from .fake_model import script, text
-from .pi import NAV, Pi, PiRoom
+from .pi import NAV, Connected, Pi, PiRoom
 
 pytestmark = pytest.mark.agent
 
@@ -279,3 +280,14 @@ def test_odd_names_come_back(pi_room: PiRoom) -> None:
     with open(raw, "rb") as file:
         assert file.read() == b"raw\n"
     assert [(room.folder / name).read_text() for name in odd] == ["kept\n"] * len(odd)
+
+
+def test_doctor_knows_when_pi_was_heard(tmp_path: Path) -> None:
+    room = Connected(tmp_path)
+    room.connect()
+    room.run("hello")
+    rows = json.loads(room.rewind("doctor", "--json", ok=False).stdout)["agents"]
+    heard = [row for row in rows if row["agent"] == "pi"]
+    assert [(row["lastEvent"], row["lastEventTime"] > 0) for row in heard] == [
+        ("session_shutdown", True)]
+    room.close()

@@ -329,7 +329,8 @@ def test_an_existing_registration_is_changed_only_when_asked(hooks: HookRoom) ->
     hooks.rewind("config", "--register-hooks", "--agents", "claude")
     path = hooks.home / ".claude" / "settings.json"
     before = path.read_text()
-    hooks.rewind("config", "tier", "minimal")
+    said = hooks.rewind("config", "tier", "minimal").stdout
+    assert "the hooks of claude stay as they are" in said
     ended = hooks.rewind("config", "--register-hooks", "--agents", "claude", ok=False)
 
     assert ended.returncode == 2

@@ -129,6 +129,17 @@ def test_telling_changes_nothing_and_makes_no_store(either: Box, command: str) -
     )
 
 
+def test_each_folder_is_seen_from_the_one_before_it(plain: Box) -> None:
+    plain.save()
+    top, last = os.path.split(plain.project)
+
+    for words in (["-C", top, "-C", last, "store", "--path"], ["-C", top, "store", "-C", last],
+                  ["store", "-C", top, "-C", last], ["-C", plain.project, "-C", "", "store"],
+                  ["-C", "/nowhere", "-C", plain.project, "store"]):
+        out, error = plain.start(*words, cwd="/").communicate(timeout=60)
+        assert plain.store() in out.decode(), error
+
+
 def test_status_names_worktree_and_store(either: Box) -> None:
     either.save()
     said = json.dumps(either.rewind("status").data)

@@ -301,6 +301,16 @@ def test_signals_during_a_restore(either: Box, signal_: signal.Signals) -> None:
     either.assert_like(old)
 
 
+def test_interrupted_while_the_program_is_still_loading(plain: Box) -> None:
+    plain.write(f"{plain.root}/early/click.py", "raise KeyboardInterrupt")
+    environment = plain.env | {"PYTHONPATH": f"{plain.root}/early:{plain.env['PYTHONPATH']}"}
+
+    process = plain.start("-C", plain.project, "status", env=environment)
+    _, err = process.communicate(timeout=60)
+
+    assert (process.returncode, err) == (130, b"interrupted\n")
+
+
 def test_a_file_size_limit(either: Box) -> None:
     """EFBIG, by ulimit."""
     first = either.save()

@@ -4,7 +4,9 @@ import io
 import json
 import os
 import re
+import shutil
 import socket
+import subprocess
 import sys
 import time
 
@@ -37,6 +39,11 @@ def _said(box: Box, *words: str, **env: str) -> tuple[int, str, str]:
         (["show"], "missing argument 'CP'", "rewind show --help"),
         (["diff", "1", "2", "3"], "unexpected extra argument (3)", "rewind diff --help"),
         (["undo", "0"], "0 is not in the range x>=1", "rewind undo --help"),
+        (["restore", "--continue", "--dry-run"], "no other option fits", "rewind restore --help"),
+        (["restore", "--abort", "--path", "a"], "no other option fits", "rewind restore --help"),
+        (["config", "--unset"], "--unset and --project go with a KEY", "rewind config --help"),
+        (["config", "--project"], "--unset and --project go with a KEY", "rewind config --help"),
+        (["config", "tier", "exact", "--unset"], "give VALUE or --unset", "rewind config --help"),
     ],
 )
 def test_what_is_not_understood_is_said_in_a_line_with_advice(
@@ -121,7 +128,7 @@ def test_a_save_read_quickly_is_read_as_the_parser_reads_it(words: list[str]) ->
         wanted = told["description"] if told["description"] is not None else told["message"]
         assert label == (wanted or "")
         assert told["as_json"] == ("--json" in words)
-        assert told["directory"] is None
+        assert told["directories"] == ()
 
 
 @pytest.mark.parametrize("words", [[], ["text"], ["--json"], ["-m", "x"], ["--message=-x"]])
@@ -280,7 +287,7 @@ def test_a_damaged_journal_is_said_with_its_cure(plain: Box) -> None:
     plain.write(f"{private}/journal.json", "{")
 
     _, _, err = _said(plain, "status")
-    assert err == "rewind: the journal of a restore is damaged: rewind doctor --repair\n"
+    assert err == "rewind: the journal of a restore is damaged: rewind doctor --repair removes it\n"
 
 
 # ---- a terminal
@@ -347,6 +354,9 @@ def test_long_work_tells_how_far_it_is(plain: Box, words: list[str]) -> None:
         (["diff", "1", ""], {"1", "2"}),
         (["un"], {"undo", "undo-restore", "unpin"}),
         (["list", "--a"], {"--all"}),
+        (["config", "filters.p"], {"filters.preset"}),
+        (["config", "filters.preset", ""], {"exact", "smart"}),
+        (["config", "autoInit", ""], {"true", "false"}),
     ],
 )
 def test_a_shell_is_offered_commands_options_and_checkpoints(
@@ -362,6 +372,59 @@ def test_a_shell_is_offered_commands_options_and_checkpoints(
     assert code == 0, err
     found = {line.partition(",")[2].partition("\t")[0] for line in out.splitlines()}
     assert offered <= found
+
+
+_NASTY = "it's \"a\" $(touch canary) * a,b"
+
+
+@pytest.mark.parametrize(
+    ("shell", "script"),
+    [
+        ("bash", """
+            eval "$(rewind completion bash)"
+            COMP_WORDS=(rewind restore "$TYPED") COMP_CWORD=2
+            _rewind_completion rewind
+            eval "printf %s ${COMPREPLY[0]}"
+         """),
+        ("fish", """
+            rewind completion fish | source
+            printf %s (complete --do-complete="rewind restore $TYPED" | string split \\t)[1]
+         """),
+    ],
+)
+@pytest.mark.parametrize("typed", ["it", "it\\'s", "it\\'s\\ "])
+def test_a_completed_label_is_one_word_and_runs_nothing(
+    plain: Box, shell: str, script: str, typed: str
+) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"there is no {shell}")
+    plain.save(_NASTY)
+    plain.write(f"{plain.root}/bin/rewind",
+                f'#!/bin/sh\nexec {sys.executable} -m coderewind "$@"\n', 0o755)
+
+    env = plain.env | {"PATH": f"{plain.root}/bin:{plain.env['PATH']}", "TYPED": typed}
+
+    done = subprocess.run([shell, "-c", script], cwd=plain.project, env=env, capture_output=True,
+                          check=False, timeout=60)
+
+    assert done.stdout.decode() == _NASTY, done.stderr.decode()
+    assert not plain.exists("canary")
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [(["restore", "--path", "su"], "file,su"), (["diff", "1", "--", "su"], "file,su"),
+     (["-C", "su"], "dir,su"), (["list", "-C", "su"], "dir,su")],
+)
+def test_a_shell_is_told_to_offer_paths(plain: Box, words: list[str], offered: str) -> None:
+    plain.save()
+    typed = ["rewind", *words]
+
+    code, out, err = _said(plain, _REWIND_COMPLETE="bash_complete", COMP_WORDS=" ".join(typed),
+                           COMP_CWORD=str(len(words)))
+
+    assert code == 0, err
+    assert out.split() == [offered]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

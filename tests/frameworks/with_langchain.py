@@ -31,7 +31,7 @@ class LangChain(Driver):
 
     def send(self, prompt: str) -> None:
         self.agent.invoke({"messages": [HumanMessage(prompt)]},
-                          {"configurable": {"thread_id": "t"}})
+                          {"configurable": {"thread_id": "t"}, "recursion_limit": 10_000})
 
     def heard(self, messages: list[BaseMessage], tools: list[str]) -> AIMessage:
         raw = [{key: value for key, value in message.model_dump().items() if key not in _VARYING}

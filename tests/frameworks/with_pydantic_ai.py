@@ -14,6 +14,7 @@ from pydantic_ai.messages import (
     ToolCallPart,
 )
 from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.usage import UsageLimits
 
 from coderewind.context import Gate
 from coderewind.frameworks.pydantic_ai import RewindCapability
@@ -36,7 +37,8 @@ class PydanticAI(Driver):
 
     def send(self, prompt: str) -> None:
         # its run_sync leaves an event loop behind that nobody closes
-        result = asyncio.run(self.agent.run(prompt, message_history=self.history))
+        result = asyncio.run(self.agent.run(prompt, message_history=self.history,
+                                            usage_limits=UsageLimits(request_limit=None)))
         self.history = result.all_messages()
 
     def _model(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:

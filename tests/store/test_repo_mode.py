@@ -3,15 +3,19 @@
 import os
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from corpus.box import Box
 from sealed import opened
 
 from coderewind import Rewind
+from coderewind.engine.health import diagnose, quick_check, repair
 from coderewind.ledger import chain
 from coderewind.store import capture as capturing
+from coderewind.store.git import Git
 from coderewind.store.home import Store
+from coderewind.store.pack import PackWriter
 from coderewind.store.scan import TICK_NS
 
 
@@ -45,6 +49,27 @@ def _all_restorable(box: Box, wanted: dict[str, bytes]) -> None:
 
 
 TIDY = [_gc, _prune, _repack]
+
+
+def test_a_lost_ref_that_keeps_the_checkpoints_is_noticed_and_put_back(repo: Box) -> None:
+    rewind = opened(repo)
+    repo.write("a.txt", "kept\n")
+    wanted = {rewind.checkpoint().id: b"kept\n"}
+    repo.git("worktree", "add", "-q", f"{repo.root}/linked", "-b", "linked")
+    with Rewind.open(f"{repo.root}/linked") as linked:
+        linked.checkpoint()
+    assert quick_check(rewind.engine) == diagnose(rewind.engine).problems == []
+    repo.git("update-ref", "-d", chain.KEEP_REF)
+
+    for problems in (quick_check(rewind.engine), diagnose(rewind.engine).problems):
+        assert any(chain.KEEP_REF in problem for problem in problems)
+    repair(rewind.engine, diagnose(rewind.engine))
+
+    assert diagnose(rewind.engine).problems == []
+    assert not [name for name in os.listdir(f"{repo.project}/.git/objects/pack")
+                if name.endswith(".keep")]
+    _gc(repo)
+    _all_restorable(repo, wanted)
 
 
 @pytest.mark.parametrize("tidy", TIDY)
@@ -106,6 +131,54 @@ def test_tidying_while_a_checkpoint_is_made(
     assert repo.read("other") == b"packed\n"
     repo.git("fsck", "--strict", "--no-dangling")
     assert not [n for n in os.listdir(repo.path(".git/objects/pack")) if n.endswith(".keep")]
+
+
+@pytest.mark.parametrize("linked", [False, True])
+@pytest.mark.parametrize("tidy", TIDY)
+def test_tidying_just_before_the_repository_refers_to_the_ledger(
+    repo: Box, monkeypatch: pytest.MonkeyPatch, tidy: Callable[[Box], None], linked: bool
+) -> None:
+    """Nothing but the user's tidying is done between the writing of objects and of the ref."""
+    if linked:
+        repo.git("worktree", "add", "-q", f"{repo.root}/side", "-b", "side")
+        with Rewind.open(f"{repo.root}/side") as side:
+            side.checkpoint()
+    run = Git.run
+
+    def late(self: Git, *args: str | bytes, **facts: Any) -> bytes:
+        if args[0] == "update-ref":
+            tidy(repo)
+        return run(self, *args, **facts)
+
+    wanted = {}
+    with monkeypatch.context() as patch:
+        patch.setattr(Git, "run", late)
+        for number in range(2):
+            repo.write("a.txt", f"{number}\n")
+            wanted[opened(repo).checkpoint().id] = repo.read("a.txt")
+    _gc(repo)
+
+    _all_restorable(repo, wanted)
+
+
+def test_tidying_while_a_large_pack_is_written(
+    repo: Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seal = PackWriter._seal
+
+    def late(self: PackWriter) -> bytes:
+        _gc(repo)
+        return seal(self)
+
+    repo.write("big", os.urandom(9 << 20))
+    with monkeypatch.context() as patch:
+        patch.setattr(PackWriter, "_seal", late)
+        checkpoint = opened(repo).checkpoint()
+    content = repo.read("big")
+    repo.remove("big")
+
+    opened(repo).restore(checkpoint)
+    assert repo.read("big") == content
 
 
 def test_killed_before_the_repository_refers_to_the_ledger(

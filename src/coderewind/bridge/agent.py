@@ -126,6 +126,10 @@ class Agent:
     def register_command(self, name: str, description: str) -> None:
         self._ask("agent.registerCommand", name, description)
 
+    def send_message(self, message: dict[str, object]) -> None:
+        """Give the model a message, without asking it to answer; it appears in its own time."""
+        self._ask("agent.sendMessage", message, {"triggerTurn": False})
+
     def navigate(self, entry: str) -> bool:
         """Move the leaf; only while a command is being answered. False when it was called off.
 
@@ -136,6 +140,10 @@ class Agent:
         if not isinstance(answer, dict):
             raise CallFailed("the conversation can only be moved by a command")
         return answer.get("cancelled") is not True
+
+    def wait_for_idle(self) -> None:
+        """Until the agent has stopped; only while a command is being answered."""
+        self._wait_for("command.waitForIdle")
 
     def _ask(self, method: str, *args: object) -> object:
         return self._connection.ask(method, *args, call=self.call)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 
+from coderewind.agents import seen
 from coderewind.bridge import marks
 from coderewind.bridge.agent import WARNING, Agent
 from coderewind.bridge.points import Points
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     ToolHandler = Callable[[str, Data], Data]
 
 PROTOCOL = 1
+_HEARD = ("agent_settled", "session_stop", "session_shutdown")  # events that doctor is told of
 _ALIVE_EVERY = 1.0  # seconds
 
 
@@ -156,6 +158,7 @@ class Bridge:
             self.say_once(problem)
         # The first prompt waits for this, not for the first capture.
         self.agent.ready(["before_agent_start", "turn_end"] if self._tools else [])
+        self._heard("session_start")
         self._emit("hello", {}, self.session.leaf)
         return {"protocol": PROTOCOL, "version": __version__}
 
@@ -170,10 +173,17 @@ class Bridge:
                 pass
 
     def _event(self, params: Data) -> Data | None:
-        data = params.get("data")
-        leaf = params.get("leaf")
-        return self._emit(str(params.get("name")), data if isinstance(data, dict) else {},
+        name, data, leaf = str(params.get("name")), params.get("data"), params.get("leaf")
+        if name in _HEARD:
+            self._heard(name)
+        return self._emit(name, data if isinstance(data, dict) else {},
                           leaf if isinstance(leaf, str) else "")
+
+    def _heard(self, event: str) -> None:
+        try:
+            seen.note(self.session.agent, event)
+        except (OSError, RewindError):
+            pass  # only doctor would know less
 
     def _emit(self, name: str, data: Data, leaf: str) -> Data | None:
         answer: Data | None = None

@@ -29,6 +29,7 @@ from coderewind.model.records import Checkpoint
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from coderewind.bridge.bridge import Data
+    from coderewind.engine.moving import Outcome
     from coderewind.timeline.build import Timeline
 
 UNDO = "↩ Undo last rewind"
@@ -57,9 +58,10 @@ class Browser:
         if not self._is_idle():
             return
         try:
-            if bridge.engine.is_interrupted() and not self._mended():
-                return
-            self._browse()
+            if bridge.engine.is_interrupted():
+                self._mend()
+            else:
+                self._browse()
         except (RewindError, CallFailed) as error:
             hint = f". {error.hint}" if isinstance(error, RewindError) and error.hint else ""
             bridge.agent.notify(f"Rewind: {error}{hint}", ERROR)
@@ -88,20 +90,18 @@ class Browser:
 
     # ---- the browser
 
-    def _mended(self) -> bool:
-        """Finish an interrupted restore, or go back; False when the user does neither."""
+    def _mend(self) -> None:
+        """Finish an interrupted restore, or go back."""
         bridge = self.bridge
         choice = bridge.agent.select("A restore was interrupted: files may be of two states",
                                      [FINISH, GO_BACK])
-        if choice == FINISH:
-            outcome = moving.resume(bridge.engine)
-        elif choice == GO_BACK:
-            outcome = moving.abort(bridge.engine)
-        else:
-            return False
+        if not choice:
+            return
+        outcome = moving.resume(bridge.engine) if choice == FINISH else moving.abort(bridge.engine)
         bridge.points.refresh()
+        if choice == FINISH and outcome.target is not None:
+            bridge.mark(marks.OP, restores.moved_to(outcome.target, outcome, bridge).op())
         bridge.agent.notify(f"Rewind: {plural(len(outcome.plan.steps), 'change')}, verified")
-        return False
 
     def _browse(self) -> None:
         bridge = self.bridge
@@ -129,9 +129,9 @@ class Browser:
                 start += _MOST
                 continue
             if choice == undo and self._is_idle():
-                self._undo(timeline)
+                self._step(bridge.engine.undo_restore(), "undone")
             elif choice == REDO and self._is_idle():
-                self._redo()
+                self._step(bridge.engine.redo(), "redone")
             elif choice == ESCAPES:
                 self._set_keys()
             elif choice in rows and self._offer(rows[choice], entries):
@@ -156,12 +156,15 @@ class Browser:
         if choice != TALK:
             moved = restores.restore(bridge, checkpoint)
         if choice == FILES or target is None:
-            bridge.mark(marks.OP, moved.op() if moved else marks.op())
+            assert moved is not None
+            bridge.mark(marks.OP, moved.op())
         else:
-            self._navigate(checkpoint, target, moved)
+            self._navigate(target.id, moved, checkpoint)
+            if target.kind == USER:
+                bridge.agent.set_editor_text(target.text)
         done = plural(moved.changes, "change") if moved else "files are as they were"
-        bridge.agent.notify(f"Rewind: back at #{checkpoint.number} ({done}); "
-                            f"/{bridge.session.browser} takes it back")
+        back = f"; /{bridge.session.browser} takes it back" if moved and moved.record else ""
+        bridge.agent.notify(f"Rewind: back at #{checkpoint.number} ({done}){back}")
         bridge.show()
         return False
 
@@ -176,30 +179,22 @@ class Browser:
             return next((entry for entry in entries.values() if entry.kind == USER), None)
         return None
 
-    def _navigate(self, checkpoint: Checkpoint, target: Entry, moved: Moved | None) -> None:
-        """Move the conversation, after the files; the prompt goes back into the editor."""
+    def _navigate(self, entry: str, moved: Moved | None, checkpoint: Checkpoint) -> None:
+        """Move the conversation, after the files if they were moved."""
         bridge = self.bridge
         before = bridge.agent.leaf()
-        if target.id == before:  # nothing to move
+        if entry == before:  # nothing to move
             if moved is not None:
                 bridge.mark(marks.OP, moved.op())
             return
-        bridge.navigating = moved or Moved(bridge.points.baseline(
-            Place("settle", at.AT_TURN, label="before the conversation was moved")))
-        try:
-            if not bridge.agent.navigate(target.id):
-                raise RewindError("the conversation stayed where it was", hint="files were "
-                                  f"restored; /{bridge.session.browser} takes it back")
-        finally:
-            bridge.navigating = None
+        if not restores.navigate(bridge, entry, moved):
+            raise RewindError("the conversation stayed where it was", hint="files were "
+                              f"restored; /{bridge.session.browser} takes it back")
         data: dict[str, object] = {"agent": bridge.session.agent, "session": bridge.session.id,
-                                   "from": before, "to": target.id,
-                                   "checkpoint": checkpoint.id}
-        if moved is not None and moved.undo:
-            data["move"] = moved.undo
+                                   "from": before, "to": entry, "checkpoint": checkpoint.id}
+        if moved is not None and moved.record:
+            data["move"] = moved.record
         bridge.engine.note(ops.NAVIGATE, data)
-        if target.kind == USER:
-            bridge.agent.set_editor_text(target.text)
 
     # ---- undo and redo
 
@@ -207,45 +202,29 @@ class Browser:
         move = timeline.position.move
         return timeline.by_id.get(move.record.id) if move else None
 
-    def _undo(self, timeline: Timeline) -> None:
-        bridge = self.bridge
-        before = self._last_move(timeline)
-        outcome = bridge.engine.undo_restore()
-        bridge.points.refresh()
-        current = before.snapshot if before else ""
-        moved = Moved(current, outcome.rescue.snapshot if outcome.rescue else "")
-        bridge.mark(marks.OP, moved.op())
-        self._navigate_back(before)
-        bridge.agent.notify(f"Rewind: undone ({plural(len(outcome.plan.steps), 'change')}); "
-                            f"/{bridge.session.browser} can redo it")
+    def _step(self, outcome: Outcome, word: str) -> None:
+        """Files went a step back or forward; the conversation follows, if it was moved along."""
+        bridge, target = self.bridge, outcome.target
+        assert target is not None
+        moved = restores.moved_to(target, outcome, bridge)
+        stood = self._stood_before(target)
+        if stood:
+            self._navigate(stood, moved, target)
+        else:
+            bridge.mark(marks.OP, moved.op())
+        bridge.agent.notify(f"Rewind: {word} ({plural(moved.changes, 'change')})")
         bridge.show()
 
-    def _navigate_back(self, before: Checkpoint | None) -> None:
-        """With the files goes the conversation, where it was moved along with them."""
+    def _stood_before(self, rescue: Checkpoint) -> str:
+        """Where this session stood before the move that a rescue was taken for, if it was moved
+        along with the files."""
         bridge = self.bridge
-        records = bridge.engine.ledger.records()
-        for record in reversed(records):
-            if record.op != ops.NAVIGATE:
-                continue
-            if (before is not None and record.text("move") == before.snapshot
-                    and record.text("session") == bridge.session.id
-                    and bridge.agent.entry(record.text("from")) is not None):
-                bridge.navigating = Moved(before.snapshot)
-                try:
-                    bridge.agent.navigate(record.text("from"))
-                finally:
-                    bridge.navigating = None
-            return
-
-    def _redo(self) -> None:
-        bridge = self.bridge
-        outcome = bridge.engine.redo()
-        bridge.points.refresh()
-        target = outcome.target.snapshot if outcome.target else ""
-        bridge.mark(marks.OP, Moved(
-            target, outcome.rescue.snapshot if outcome.rescue else "").op())
-        bridge.agent.notify(f"Rewind: redone ({plural(len(outcome.plan.steps), 'change')})")
-        bridge.show()
+        for record in bridge.engine.notes(ops.NAVIGATE):
+            entry = record.text("from")
+            if (record.text("move") == rescue.id and record.text("session") == bridge.session.id
+                    and bridge.agent.entry(entry) is not None):
+                return entry
+        return ""
 
     # ---- Esc Esc
 

@@ -47,6 +47,12 @@ class Session:
         """The session that this one was forked from, '' when it was not."""
         return id_of_file(self.parent_file)
 
+    @property
+    def is_subagent(self) -> bool:
+        """Whether another agent started this one: omp keeps such a session below its parent's."""
+        below = self.parent_file.removesuffix(".jsonl")
+        return bool(below) and os.path.dirname(self.file) == below
+
     def find_lineage(self, checkpoints: Iterable[Checkpoint]) -> None:
         """Follow the parents: by the headers of session files and, where one is gone, by what
         the ledger knows."""

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeVar
 
+    import click
+
     F = TypeVar("F", bound=Callable[..., object])
 
 
@@ -120,7 +122,8 @@ class App:
         for depth in range(1, len(parts) + 1):
             if os.path.realpath(b"/".join(parts[:depth]) or b"/") == engine.workspace.root:
                 return b"/".join(parts[depth:])
-        raise RewindError(f"{path} is outside {to_text(engine.workspace.root)}", exit_code=2)
+        raise RewindError(f"{path} is outside {to_text(engine.workspace.root)}",
+                          hint="name a path inside it", exit_code=2)
 
 
 def command(function: F) -> F:
@@ -130,22 +133,35 @@ def command(function: F) -> F:
     import click
 
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-    @click.option("-C", "directory", metavar="DIR", help="Work in DIR instead of here.")
+    @in_folder
     @click.pass_context
     @functools.wraps(function)
     def wrapped(
-        ctx: click.Context, /, *args: object, as_json: bool, directory: str | None, **kw: object
+        ctx: click.Context, /, *args: object, as_json: bool, directories: tuple[str, ...],
+        **kw: object
     ) -> object:
-        above = ctx.obj["directory"] if isinstance(ctx.obj, dict) else None
-        if above and directory:
-            directory = os.path.join(above, directory)
-        app = App(directory or above, as_json=as_json)
+        app = App(folder_of(ctx, directories), as_json=as_json)
         try:
             return function(app, *args, **kw)
         finally:
             app.end_progress()
 
     return wrapped  # type: ignore[return-value]
+
+
+def in_folder(function: F) -> F:
+    """Give a command -C: each one is seen from the one before it, as in git."""
+    import click
+
+    from coderewind.cli.offers import folders
+
+    return click.option("-C", "directories", metavar="DIR", multiple=True, shell_complete=folders,
+                        help="Work in DIR instead of here.")(function)
+
+
+def folder_of(ctx: click.Context, directories: tuple[str, ...]) -> str:
+    """The folder that the -C before and after a command's name lead to."""
+    return os.path.join("", *(ctx.obj or ()), *directories)
 
 
 def _is_terminal(stream: object) -> bool:

@@ -8,7 +8,7 @@ import shutil
 import click
 
 from coderewind.cli.app import App, command, in_colour, on_terminal
-from coderewind.cli.completion import checkpoints
+from coderewind.cli.offers import PATHS, checkpoints
 from coderewind.engine.engine import Engine
 from coderewind.errors import RewindError
 from coderewind.model.paths import to_text
@@ -23,9 +23,12 @@ class _PathsAfterDashes(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if "--" in args:
             at = args.index("--")
-            ctx.meta["coderewind.paths"] = args[at + 1 :]
+            ctx.meta[PATHS] = args[at + 1 :]
             args = args[:at]
         return super().parse_args(ctx, args)
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        return [*super().collect_usage_pieces(ctx), "[-- PATH...]"]
 
 
 @click.command(cls=_PathsAfterDashes)
@@ -41,7 +44,7 @@ def diff(app: App, *, a: str | None, b: str | None, stat: bool, patch: bool) -> 
     now. To see only some files, name them after --.
     """
     engine = app.engine()
-    paths = click.get_current_context().meta.get("coderewind.paths", [])
+    paths = click.get_current_context().meta.get(PATHS, [])
     scope = [app.root_path(engine, path) for path in paths]
     old, new = sides(engine, a, b)
     if app.as_json:

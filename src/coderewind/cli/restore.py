@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from coderewind.cli.app import App, command, plural
-from coderewind.cli.completion import checkpoints
+from coderewind.cli.offers import checkpoints, files
 from coderewind.cli.showing import plan_lines
 from coderewind.engine import conversation, legacy, moving
 from coderewind.engine.conversation import Resume, Talk
@@ -22,7 +22,7 @@ BACK = "undo-restore"
 @click.argument("checkpoint", metavar="CP", shell_complete=checkpoints, required=False)
 @click.option("--dry-run", is_flag=True, help="Show what would change and stop.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@click.option("--path", "paths", multiple=True, metavar="P",
+@click.option("--path", "paths", multiple=True, metavar="P", shell_complete=files,
               help="Only this file or folder; may be given more than once.")
 @click.option("--index", is_flag=True, help="Put back what was staged in git, too.")
 @click.option("--code-only", is_flag=True, help="Files only, leave the conversation.")
@@ -64,6 +64,10 @@ def restore(
         raise click.UsageError("which checkpoint? `rewind list` shows them; @ is the latest")
     if sum((go_on, abort, checkpoint is not None)) != 1:
         raise click.UsageError("give one of CP, --continue and --abort")
+    if (go_on or abort) and (dry_run or paths or index or code_only or context_only
+                             or same_session):
+        raise click.UsageError("--continue and --abort end what was begun, as it was begun: no "
+                               "other option fits")
     engine = app.engine()
     if go_on or abort:
         outcome = moving.resume(engine) if go_on else moving.abort(engine)

@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from coderewind.cli.app import App, age, command, plural
-from coderewind.cli.completion import checkpoints
 from coderewind.cli.ending import printable
+from coderewind.cli.offers import checkpoints
 from coderewind.cli.showing import coverage_lines
 from coderewind.engine.engine import Engine
 from coderewind.engine.legacy import checkpoint_of

@@ -71,4 +71,4 @@ def status(app: App) -> None:
 
     app.out(data, show)
     if problems:
-        raise Unwell("the store needs attention", hint="rewind doctor")
+        raise Unwell("the store needs attention", hint="rewind doctor says what is wrong")

@@ -8,6 +8,7 @@ import os
 import click
 
 from coderewind import __version__
+from coderewind.cli.app import in_folder
 from coderewind.cli.ending import ending
 from coderewind.errors import RewindError
 
@@ -67,10 +68,10 @@ class _Commands(click.Group):
 @click.command(cls=_Commands, invoke_without_command=True,
                subcommand_metavar="COMMAND [ARGS]...",
                context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("-C", "directory", metavar="DIR", help="Work in DIR instead of here.")
+@in_folder
 @click.version_option(__version__, message="rewind %(version)s")
 @click.pass_context
-def rewind(ctx: click.Context, directory: str | None) -> None:
+def rewind(ctx: click.Context, directories: tuple[str, ...]) -> None:
     """The time machine for coding agents: exact checkpoints of a folder, put back byte for byte.
 
     Start with `rewind init` in a project; `rewind demo` shows it at work in a scratch folder.
@@ -78,7 +79,7 @@ def rewind(ctx: click.Context, directory: str | None) -> None:
     A checkpoint CP is a number (12), a label, @ for the latest, @-2, an age ("10 minutes ago"),
     or a snapshot id.
     """
-    ctx.obj = {"directory": directory}
+    ctx.obj = directories
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help(), err=True)
         ctx.exit(2)

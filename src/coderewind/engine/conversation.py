@@ -211,7 +211,8 @@ def take_back(engine: Engine, record: Record) -> Resume:
     """Point to the session that a restore had left."""
     agent, session = record.text("agent"), record.text("from")
     if not _is_id(session):
-        raise RewindError("the earlier session is not known", hint="rewind list")
+        raise RewindError("the earlier session is not known",
+                          hint="the agent's own list of sessions may have it")
     adapter, path = adapter_of(agent), record.text("path")
     if path and adapter.valid_source(path, session):
         _check_closed(adapter, path)

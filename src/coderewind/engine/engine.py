@@ -345,7 +345,7 @@ class Engine:
                     if isinstance(path, str) and isinstance(reason, str)]
         except (ValueError, TypeError, RecursionError) as error:
             raise RewindError("this checkpoint's coverage is damaged",
-                              hint="rewind doctor") from error
+                              hint="rewind doctor shows what is damaged") from error
 
     def snapshot_view(self, checkpoint: Checkpoint) -> SnapshotView:
         return SnapshotView(self.store.objects, bytes.fromhex(checkpoint.snapshot))

@@ -6,7 +6,7 @@ import os
 
 from coderewind.engine.engine import Engine
 from coderewind.errors import RewindError
-from coderewind.ledger.chain import Ledger, ledgers
+from coderewind.ledger.chain import KEEP_REF, Ledger, are_kept_alive, keep_alive, ledgers
 from coderewind.ledger.rewrite import mend
 from coderewind.store.home import lay_out_again
 from coderewind.store.objects import DamagedObject, Objects
@@ -61,9 +61,17 @@ def quick_check(engine: Engine) -> list[str]:
         if head and not engine.store.objects.has(bytes.fromhex(head)):
             problems.append("the newest record is missing from the store")
         engine.ledger.records()
+        problems += _at_the_users_mercy(engine)
     except (RewindError, ValueError) as error:
         problems.append(str(error))
     return problems
+
+
+def _at_the_users_mercy(engine: Engine) -> list[str]:
+    """In mode `repo`: what the user's own gc would take."""
+    if engine.store.mode != "repo" or are_kept_alive(engine.store):
+        return []
+    return [f"{KEEP_REF} does not keep the checkpoints alive: the repository's gc would take them"]
 
 
 def diagnose(engine: Engine) -> Diagnosis:
@@ -97,6 +105,10 @@ def diagnose(engine: Engine) -> Diagnosis:
                 found.damaged.append(checkpoint.number)
     engine.store.objects.close()
     found.checked = reader.count
+    try:
+        found.problems += _at_the_users_mercy(engine)
+    except RewindError:
+        pass  # said already: a ledger is broken
     for oid in sorted(reader.damaged):
         found.problems.append(f"object {oid.hex()[:12]} is missing or damaged")
     if found.damaged:
@@ -170,11 +182,16 @@ def repair(engine: Engine, found: Diagnosis) -> list[str]:
         found.mended.append(
             f"damaged packs set aside, and what is whole in them kept: {damaged}")
     left = _store_anew(engine)
-    for worktree in ledgers(engine.store):
-        lost = mend(engine.store, Ledger(engine.store, worktree))
-        if lost is not None:
-            found.mended.append(f"the ledger of {worktree} was linked anew")
-        found.lost += lost or ()
+    with engine.alone():
+        for worktree in ledgers(engine.store):
+            lost = mend(engine.store, Ledger(engine.store, worktree))
+            if lost is not None:
+                found.mended.append(f"the ledger of {worktree} was linked anew")
+            found.lost += lost or ()
+        if _at_the_users_mercy(engine):
+            keep_alive(engine.store, {})
+            engine.store.release()
+            found.mended.append(f"{KEEP_REF} was put back")
     if engine.journal.exists():
         try:
             interrupted = engine.interrupted()

@@ -65,8 +65,8 @@ class Journal:
         except FileNotFoundError:
             return None
         except (ValueError, RecursionError) as error:
-            raise RewindError("the journal of a restore is damaged", hint="rewind doctor --repair"
-                              ) from error
+            raise RewindError("the journal of a restore is damaged",
+                              hint="rewind doctor --repair removes it") from error
         return Interrupted(data if isinstance(data, dict) else {})
 
     def exists(self) -> bool:

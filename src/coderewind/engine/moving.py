@@ -181,7 +181,8 @@ def undo_restore(engine: Engine) -> Outcome:
     timeline = engine.timeline()
     moves = [m for m in timeline.position.moves if m.record.id in timeline.by_id]
     if not moves:
-        raise RewindError("there is no restore to take back", hint="rewind list")
+        raise RewindError("there is no restore to take back",
+                          hint="rewind list shows what can be restored")
     move = moves[-1]
     data: dict[str, object] = {"target": move.record.id, "cursor": move.before.cursor}
     return _move(engine, ops.UNDO_RESTORE, timeline.by_id[move.record.id], data,
@@ -399,7 +400,8 @@ def resume(engine: Engine) -> Outcome:
     """Finish an interrupted move."""
     interrupted = engine.interrupted()
     if interrupted is None:
-        raise RewindError("no restore was interrupted")
+        raise RewindError("no restore was interrupted",
+                          hint="rewind status says how things stand")
     timeline = engine.timeline()
     record = next(r for r in timeline.records if r.id == interrupted.record)
     checkpoint = engine.resolve(record.text("target"))
@@ -419,10 +421,12 @@ def abort(engine: Engine) -> Outcome:
     """Go back to the state before an interrupted move."""
     interrupted = engine.interrupted()
     if interrupted is None:
-        raise RewindError("no restore was interrupted")
+        raise RewindError("no restore was interrupted",
+                          hint="rewind status says how things stand")
     timeline = engine.timeline()
     rescue = timeline.by_id.get(interrupted.record)
     if rescue is None:
-        raise RewindError("the rescue of the interrupted restore is gone", hint="rewind list")
+        raise RewindError("the rescue of the interrupted restore is gone",
+                          hint="rewind list shows what can be restored")
     return _move(engine, ops.UNDO_RESTORE, rescue,
                  {"target": rescue.id, "cursor": rescue.parent})

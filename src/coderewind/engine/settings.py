@@ -61,6 +61,7 @@ KEYS: dict[str, Key] = {
                           ("exact", "smart")),
     "agents.mayRestore": Key(bool, False, "agents may restore and undo, after confirmation"),
     "checkpoint.enabled": Key(bool, False, "agents get the checkpoint and rewind tools"),
+    "checkpoint.subagents": Key(bool, False, "agents that an agent starts get them, too"),
 }
 
 
@@ -171,7 +172,9 @@ def read(path: bytes) -> dict[str, object]:
     """
     found, problems = examine(path)
     if problems:
-        raise problems[0]
+        first = problems[0]
+        first.hint = first.hint or "mend that file; rewind validate names all that is wrong with it"
+        raise first
     return found
 
 
@@ -292,12 +295,19 @@ def _flatten(
         try:
             if full in KEYS:
                 found[full] = _checked(full, value, name)
-            elif isinstance(value, dict) and any(known.startswith(full + ".") for known in KEYS):
+            elif not _inside(full):
+                _spec(full, name)
+            elif isinstance(value, dict):
                 _flatten(value, full + ".", found, problems, name)
             else:
-                _spec(full, name)
+                raise RewindError(f"{name}: {full} must be an object, not {json.dumps(value)}")
         except RewindError as error:
             problems.append(error)
+
+
+def _inside(group: str) -> list[str]:
+    """The settings whose dotted names begin like this."""
+    return [key for key in KEYS if key.startswith(group + ".")]
 
 
 def _spec(key: str, where: str) -> Key:
@@ -305,9 +315,10 @@ def _spec(key: str, where: str) -> Key:
     if spec is None:
         import difflib
 
-        near = difflib.get_close_matches(key, KEYS, 1)
+        near = _inside(key) or difflib.get_close_matches(key, KEYS, 1)
+        meant = " or ".join(map(repr, near))
         raise RewindError(f"{_from(where)}there is no setting {key!r}",
-                          hint=f"did you mean {near[0]!r}?" if near else "rewind config lists all",
+                          hint=f"did you mean {meant}?" if near else "rewind config lists all",
                           exit_code=1 if where else 2)
     return spec
 

@@ -84,7 +84,9 @@ class Workspace:
     def _users_gate(self) -> Gate:
         if self._rewind is not None:
             return self._rewind.gate()
-        return Gate(enabled=settings.load(None).flag("checkpoint.enabled"))
+        values = settings.load(None)
+        return Gate(enabled=values.flag("checkpoint.enabled"),
+                    subagents=values.flag("checkpoint.subagents"))
 
 
 def _opened(folder: Folder | None) -> Rewind | None:

@@ -17,6 +17,7 @@ from coderewind.model import json
 from coderewind.model.records import VERSION, Record
 from coderewind.store.git import Git, GitError
 from coderewind.store.home import Store
+from coderewind.store.lock import Lock
 from coderewind.store.objects import commit_bytes, tree_bytes
 from coderewind.store.pack import COMMIT, TREE, PackWriter, fsync_dir, write_durably
 from coderewind.store.workspace import read_file
@@ -24,6 +25,7 @@ from coderewind.store.workspace import read_file
 _TAIL = 65536  # more than nearly every record takes
 KEEP_REF = "refs/rewind/store"
 _GENESIS = b"rewind: here the ledger begins"
+_ALIVE = b"rewind keeps its ledgers alive\n"
 
 
 class Ledger:
@@ -118,7 +120,8 @@ class Ledger:
         try:
             return _parsed(lines)
         except (ValueError, RecursionError) as error:
-            raise RewindError("the ledger is damaged", hint="rewind doctor") from error
+            raise RewindError("the ledger is damaged",
+                              hint="rewind doctor shows what is damaged") from error
 
     def chain(self) -> list[Record]:
         """All records as the commits say, without the copy."""
@@ -216,8 +219,15 @@ class Ledger:
             pass
 
     def _set_ref(self, commit: str) -> None:
-        if self._store.mode == "repo":
+        if self._store.mode != "repo":
+            self._write_ref(commit)
+            return
+        # The ledgers of other worktrees must not move between being read and being kept alive.
+        with Lock(os.path.join(self._store.home, b"keep.lock")):
             keep_alive(self._store, {self.name: commit})
+            self._write_ref(commit)
+
+    def _write_ref(self, commit: str) -> None:
         write_durably(self._ref, commit.encode() + b"\n")
         fsync_dir(os.path.dirname(self._ref))
 
@@ -317,22 +327,34 @@ def _listed(folder: bytes) -> list[bytes]:
 def keep_alive(store: Store, new: dict[str, str]) -> None:
     """In mode `repo`: one ref of the repository that reaches every ledger of the store.
 
-    Moved before a ledger is, so that what is listed is never the user's gc's to take.
+    Moved before a ledger is, so that what is listed is never the user's gc's to take. What it
+    names is in a pack with a guard: a loose commit could be pruned before the ref is there.
     """
     heads = [new[name] if name in new else Ledger(store, name).head()
              for name in sorted({*ledgers(store), *new})]
-    args = [word for head in heads if head for word in ("-p", head)]
-    empty = store.git.run("hash-object", "-w", "-t", "tree", "--stdin")
-    git = _committer(store)
-    commit = git.run("commit-tree", empty.strip(), *args, input=b"rewind keeps its ledgers alive\n")
-    user = Git(os.path.dirname(store.git_dir), config=("core.hooksPath=/dev/null",
+    parents = [bytes.fromhex(head) for head in dict.fromkeys(heads) if head]
+    kept = parents[0]
+    if len(parents) > 1:
+        pack = store.pack()
+        kept = pack.add(COMMIT, commit_bytes(pack.add(TREE, b""), parents, 0, _ALIVE))
+        pack.finish()
+    _users_git(store).run("update-ref", "--no-deref", KEEP_REF, kept.hex())
+
+
+def are_kept_alive(store: Store) -> bool:
+    """Whether, in mode `repo`, that ref is there and reaches every ledger.
+
+    Raises:
+        RewindError: the end of a ledger is not known.
+    """
+    out = _users_git(store).run("rev-list", "--parents", "-n1", KEEP_REF, "--", ok=(0, 128))
+    heads = {Ledger(store, name).head() for name in ledgers(store)} - {""}
+    return heads <= set(out.decode().split())
+
+
+def _users_git(store: Store) -> Git:
+    return Git(os.path.dirname(store.git_dir), config=("core.hooksPath=/dev/null",
                                                        "core.fsmonitor=false"))
-    user.run("update-ref", "--no-deref", KEEP_REF, commit.strip())
-
-
-def _committer(store: Store) -> Git:
-    who = ("user.name=rewind", "user.email=rewind@localhost", "commit.gpgSign=false")
-    return Git(store.git_dir, object_dir=store.objects.dir, config=who)
 
 
 def _parsed(lines: list[bytes]) -> list[Record]:

@@ -258,7 +258,8 @@ def _opened(home: bytes, about: dict[str, str], workspace: Workspace) -> Store |
     about = _about_here(home, about, workspace)
     store = Store(home, about)
     if store.mode == "project" and os.path.islink(os.path.join(workspace.root, b".agent")):
-        raise RewindError(f"{to_text(workspace.root)}/.agent is a symbolic link")
+        raise RewindError(f"{to_text(workspace.root)}/.agent is a symbolic link",
+                          hint="the store lies in the folder itself: put that back")
     if not os.path.isdir(store.git_dir):
         if store.mode == "global":
             raise DamagedStore(f"the checkpoints of this folder are gone: there is no "

@@ -84,7 +84,8 @@ def decode(data: bytes) -> Manifest:
             )
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise RewindError("this snapshot's manifest is damaged", hint="rewind doctor") from error
+        raise RewindError("this snapshot's manifest is damaged",
+                          hint="rewind doctor shows what is damaged") from error
 
 
 def _perm(text: str) -> int:

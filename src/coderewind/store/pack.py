@@ -169,7 +169,8 @@ class PackWriter:
 
     def _flush(self) -> None:
         if self._fd < 0:
-            self._temp = os.path.join(self._dir, b"tmp_rewind_" + os.urandom(8).hex().encode())
+            # In a user's repository, `git prune` would take what is named tmp_*.
+            self._temp = os.path.join(self._dir, b"rewind_tmp_" + os.urandom(8).hex().encode())
             self._fd = os.open(self._temp, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             os.fchmod(self._fd, 0o600)
         buffer, self._buffer = self._buffer, bytearray()

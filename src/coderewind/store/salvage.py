@@ -14,7 +14,7 @@ from coderewind.store.trust import own_checksum
 from coderewind.store.workspace import read_file
 
 # What write_durably and PackWriter leave behind when they are killed.
-_LEFT_OVER = re.compile(rb"\.tmp[0-9a-f]{8}$|^tmp_rewind_[0-9a-f]{16}$")
+_LEFT_OVER = re.compile(rb"\.tmp[0-9a-f]{8}$|^rewind_tmp_[0-9a-f]{16}$")
 _KINDS = {b"commit": COMMIT, b"tree": TREE, b"blob": BLOB}
 
 

@@ -127,7 +127,8 @@ class Staged:
         except (ValueError, KeyError, TypeError, RecursionError):
             good = False
         if not good:
-            raise RewindError("what was staged then cannot be read", hint="rewind doctor")
+            raise RewindError("what was staged then cannot be read",
+                          hint="rewind doctor shows what is damaged")
         contents = {}
         for mode, oid, *_ in [*changes, *unmerged]:
             if mode not in (_GITLINK, _DELETED) and oid.strip("0"):

@@ -6,8 +6,10 @@ import json
 import os
 import random
 import signal
+import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -249,6 +251,25 @@ def test_hooks_that_are_killed_cost_points_and_nothing_else(claude: ClaudeRoom) 
     assert claude.resume_and_ask(resume["session"]) == [
         "U:P1", *["A:<Bash>", "U:<result>"] * 6, "A:A1", "U:PROBE"]
     assert "all is well" in claude.rewind("doctor").stdout
+
+
+def test_an_agent_that_is_killed_in_the_middle_of_a_tool(claude: ClaudeRoom) -> None:
+    prompt = "P1 " + script(claude.write("a.txt", "a\n"),
+                            claude.shell("echo half > half.txt; sleep 60"), text("never"))
+    agent = subprocess.Popen([claude.program, "-p", *claude.allow, "--", prompt],
+                             cwd=claude.folder, env=claude.env(), stdin=subprocess.DEVNULL,
+                             stdout=subprocess.DEVNULL, start_new_session=True)
+    end = time.monotonic() + 60
+    while "half.txt" not in claude.tree() and time.monotonic() < end:
+        time.sleep(0.1)
+    os.killpg(agent.pid, signal.SIGKILL)
+    agent.wait()
+    claude.run("P2 please", go_on=claude.checkpoints()[-1]["session"])
+
+    settle = claude.only("settle")
+    assert settle["label"].startswith("interrupted: Bash echo half > half.txt")
+    assert tree_at(claude, settle) == ["a.txt", "half.txt", "old.txt"]
+    assert tree_at(claude, claude.only("tool")) == ["a.txt", "old.txt"]
 
 
 def test_two_sessions_in_one_folder(claude: ClaudeRoom) -> None:

@@ -94,6 +94,23 @@ def test_an_interrupted_tool_is_settled_at_the_next_prompt(hooks: HookRoom) -> N
     assert hooks.checkpoints()[-2]["label"] == "interrupted: Bash make slow"
 
 
+@pytest.mark.parametrize(("session", "source", "label"), [
+    ("s1", "resume", "interrupted: Bash make slow"), ("s2", "startup", "changed outside the agent"),
+])
+def test_what_a_killed_agent_left_is_settled_when_it_starts_again(
+    hooks: HookRoom, session: str, source: str, label: str
+) -> None:
+    hooks.hook("UserPromptSubmit", prompt="one")
+    hooks.tool("PreToolUse", "Bash", "t1", command="make slow")
+    (hooks.folder / "half.o").write_text("half\n")
+    known = len(hooks.checkpoints())
+    hooks.hook("SessionStart", source=source, session_id=session)
+
+    settle, *start = hooks.checkpoints()[known:]
+    assert (settle["kind"], settle["label"], settle["files"]) == ("settle", label, 1)
+    assert [cp["kind"] for cp in start] == (["start"] if source == "startup" else [])
+
+
 def test_a_background_command_is_settled_when_its_news_come(hooks: HookRoom) -> None:
     hooks.hook("UserPromptSubmit", prompt="serve")
     hooks.tool("PreToolUse", "Bash", "t1", command="npm run build", run_in_background=True)
@@ -287,10 +304,37 @@ def test_balanced_is_before_edits_and_at_most_one_in_30_seconds(hooks: HookRoom)
     hooks.tool("PreToolUse", "Edit", "t2", file_path="/x/a.txt", new_string="small")
     assert hooks.kinds() == ["start"], "below significance.minChangeSize"
     hooks.tool("PreToolUse", "Edit", "t3", file_path="/x/a.txt", new_string="x" * 100)
-    assert hooks.kinds() == ["start", "settle"]
+    assert hooks.kinds() == ["start", "before"]
     hooks.rewind("config", "antiSpam.enabled", "true")
     hooks.tool("PreToolUse", "Bash", "t4", command="rm -rf a.txt")
-    assert hooks.kinds() == ["start", "settle", "before"], "never left out"
+    assert hooks.kinds() == ["start", "before", "before"], "never left out"
+    hooks.rewind("config", "antiSpam.enabled", "false")
+    (hooks.folder / "a.txt").write_text("2\n")
+    hooks.tool("PreToolUse", "Edit", "t5", file_path="/x/b.txt", new_string="x" * 100)
+    assert [(cp["label"], cp["flags"]) for cp in hooks.checkpoints()[1:]] == [
+        ("before Edit a.txt", []), ("before Bash rm -rf a.txt", ["destructive"]),
+        ("before Edit b.txt", [])]
+
+
+def test_aggressive_takes_in_what_it_leaves_out(hooks: HookRoom) -> None:
+    hooks.rewind("config", "--tier", "aggressive")
+    hooks.rewind("config", "antiSpam.enabled", "false")
+    hooks.hook("SessionStart", source="startup")
+    hooks.hook("UserPromptSubmit", prompt="one")
+    (hooks.folder / "a.txt").write_text("1\n")
+    hooks.tool("PreToolUse", "Bash", "t1", command="make")
+    hooks.tool("PostToolUse", "Bash", "t1", command="make")
+    hooks.hook("Stop")
+    (hooks.folder / "a.txt").write_text("2\n")
+    hooks.hook("UserPromptSubmit", prompt="two", prompt_id="p2")
+    (hooks.folder / "a.txt").write_text("3\n")
+    hooks.hook("SessionStart", source="startup", session_id="s2")
+
+    assert [(cp["kind"], cp["label"]) for cp in hooks.checkpoints()[1:]] == [
+        ("prompt", ""), ("after", '"one" → Bash make'),
+        ("settle", "changed since the last checkpoint"), ("prompt", ""),
+        ("start", "session started")]
+    assert not any(cp["flags"] for cp in hooks.checkpoints())
 
 
 def test_minimal_is_the_start_of_sessions(hooks: HookRoom) -> None:

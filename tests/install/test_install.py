@@ -110,6 +110,7 @@ def test_agents_are_connected_and_let_go_again(user: User) -> None:
     assert f"claude connected: {settings} (tier exact)" in done.stdout
     assert "droid connected" in done.stdout
     assert str(user.system) in settings.read_text()
+    assert (settings.parent / "commands" / "rewind-list.md").exists()
 
     # Again, by hand: an upgrade asks for the tier, and before it changes what is registered.
     said = user.asked(answer="y\nbalanced\ny\nn\n")
@@ -126,6 +127,7 @@ def test_agents_are_connected_and_let_go_again(user: User) -> None:
     done = user.install("--uninstall", "--yes")
     assert {path.name for path in home.iterdir()} == {"config.json"}
     assert settings.read_text() == '{"model": "opus"}'
+    assert list(settings.parent.iterdir()) == [settings]
     assert list((user.home / ".factory").iterdir()) == []
 
 

@@ -155,7 +155,8 @@ def _observe(event: Event, state: SessionState) -> None:
     state.worktree = state.worktree or os.fsdecode(engine.workspace.root)
     tier = tiers.load(settings.text("tier"))
     if _wants(event, tier, settings, engine.ledger.last_time()):
-        done = Turn(engine, adapter_of(event.agent), event, state).observe()
+        done = Turn(engine, adapter_of(event.agent), event, state,
+                    exact=tier.name == tiers.EXACT).observe()
         if done:
             alone.note(event.agent, event.session, done)
 
@@ -170,12 +171,13 @@ def _only_reads(event: Event) -> bool:
 
 def _wants(event: Event, tier: Tier, settings: Settings, last_ms: int) -> bool:
     """Whether the tier makes a checkpoint at this event."""
+    from coderewind.agents import tier as tiers
     from coderewind.hooks.turn import SHELLS, destroys
 
     hook = tier.hook(event.agent, event.name)
     if hook is None:
         return False
-    exact = tier.name == "exact"
+    exact = tier.name == tiers.EXACT
     if event.name == "PostToolBatch" and not event.calls:
         return False
     if event.calls:

@@ -34,9 +34,10 @@ class Turn:
     """One event, observed in one worktree."""
 
     def __init__(
-        self, engine: Engine, adapter: Adapter, event: Event, state: SessionState
+        self, engine: Engine, adapter: Adapter, event: Event, state: SessionState, *, exact: bool
     ) -> None:
         self.engine = engine
+        self.exact = exact  # whether the tier lets every event be observed
         self.adapter = adapter
         self.event = event
         self.state = state
@@ -89,17 +90,18 @@ class Turn:
             if self.changed:
                 self._settle(at.AT_TURN)
             return
-        state.forget_calls(also_subagents=True)
-        state.background = []
         goes_on = source in ("resume", "fork", "compact")
         state.parent = state.parent or (self._parent() if source != "startup" else "")
         entry = self.adapter.last_entry(self.event.transcript) if goes_on else ""
         where = at.AT_ENTRY if entry else at.AT_START
-        if not goes_on or (self.changed and self.last is None):
+        first = self.last is None
+        if self.changed and self.exact and not first:
+            self._settle(where, entry=entry)
+        if first or not goes_on:
             self._append("start", "session cleared" if source == "clear" else "session started",
                          where, entry=entry)
-        elif self.changed:
-            self._settle(where, entry=entry)
+        state.forget_calls(also_subagents=True)
+        state.background = []
         state.begin_turn("", "", self.snapshot)
 
     def prompt_given(self) -> None:
@@ -127,7 +129,7 @@ class Turn:
     def tool_begins(self) -> None:
         state, call = self.state, self.event.call
         self._find_prompt()
-        if self.changed:
+        if self.changed and self.exact:
             self._settle(at.AT_TURN, flags=self._flags())
         if call is None:
             return
@@ -135,6 +137,10 @@ class Turn:
         if destroys(call):
             self._append("before", "before " + words, at.AT_TURN, flags=[DESTRUCTIVE],
                          call=call, git=self._git())
+        elif self.changed:
+            self._append("before", "before " + words, at.AT_TURN, call=call)
+        if not self.exact:
+            return  # when the call ends may not be told
         key = call.id or words
         state.open.pop(key, None)
         if state.open:
@@ -233,6 +239,8 @@ class Turn:
         state = self.state
         if self.last is None:
             return "first checkpoint"
+        if not self.exact:
+            return "changed since the last checkpoint"
         if state.open:
             how = "interrupted: " if self.event.name in _AFTER_A_TURN else "during: "
             return how + ", ".join(state.open.values())[:200]

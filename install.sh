@@ -6,8 +6,8 @@ set -eu
 
 usage() {
     cat <<'END'
-usage: ./install.sh [--yes] [--init DIR]    install or upgrade Rewind for this user
-       ./install.sh --uninstall [--yes]     remove what was installed
+usage: ./install.sh [--yes] [--mcp] [--init DIR]    install or upgrade Rewind for this user
+       ./install.sh --uninstall [--yes]             remove what was installed
 
   --yes         do not ask: connect every agent that is found, in the tier that is set (exact)
   --init DIR    then protect DIR: make its store and take the first checkpoint
@@ -87,6 +87,15 @@ check_links() {
     done
 }
 
+check_bin() { # whether the links can be made
+    folder=$bin
+    while [ ! -e "$folder" ]; do folder=${folder%/*}; done
+    if [ ! -d "$folder" ] || [ ! -w "$folder" ]; then
+        fail "$folder is no folder that you may write to; nothing was changed" \
+            "the commands are to be linked into $bin"
+    fi
+}
+
 check_system() { # before it is built anew or removed
     if [ -e "$system" ] && [ ! -f "$system/pyvenv.cfg" ] && [ ! -d "$system.before" ]; then
         fail "$system is not what install.sh made; nothing was changed" "move it away"
@@ -146,6 +155,7 @@ build() {
         "$python" -I -m venv "$system" >"$log" 2>&1 || gave_up "the private environment could not be made"
     fi
     pip_install >"$log" 2>&1 || gave_up "pip could not install Rewind"
+    if [ -f "$system.before/${placed##*/}" ]; then mv -- "$system.before/${placed##*/}" "$placed"; fi
     rm -rf -- "$system.before"
     rm -f -- "$log"
     trap - INT TERM HUP
@@ -159,17 +169,19 @@ gave_up() {
         "pip fetches packages from its index: is it reachable from here?"
 }
 
+was_placed() { grep -qxF -- "$1" "$placed" 2>/dev/null; }
+
 link_commands() {
-    made_bin=""
-    [ -d "$bin" ] || made_bin=yes
-    [ -f "$placed" ] && grep -qx -- "$bin" "$placed" && made_bin=yes
+    : >"$placed.new"
+    for folder in "$bin" "${bin%/*}"; do
+        if [ ! -d "$folder" ] || was_placed "$folder"; then printf '%s\n' "$folder" >>"$placed.new"; fi
+    done
     mkdir -p -- "$bin" || fail "$bin could not be made"
-    : >"$placed"
     for name in $names; do
         ln -sf -- "$system/bin/$name" "$bin/$name" || fail "$bin/$name could not be made"
-        printf '%s\n' "$bin/$name" >>"$placed"
+        printf '%s\n' "$bin/$name" >>"$placed.new"
     done
-    if [ -n "$made_bin" ]; then printf '%s\n' "$bin" >>"$placed"; fi
+    mv -- "$placed.new" "$placed"
 }
 
 say_path() {
@@ -196,6 +208,7 @@ install() {
     python=$("$here/scripts/find-python" ./install.sh) || exit 1
     check_git
     check_links
+    check_bin
     check_system
     before=""
     if works; then before=$("$system/bin/coderewind" --version 2>/dev/null || true); fi
@@ -267,12 +280,13 @@ remove_program() {
     if [ -x "$system/bin/rewind" ]; then # agents must not call what is gone
         (cd -- "$HOME" && "$system/bin/rewind" config --unregister-hooks) | grep -v 'was not connected' || true
     fi
-    made_bin=no
-    if [ -f "$placed" ] && grep -qx -- "$bin" "$placed"; then made_bin=yes; fi
+    for trace in agents sessions plugins hook.log hook.log.1; do rm -rf -- "${rewind_home:?}/$trace"; done
     for name in $names; do
         if is_ours "$bin/$name"; then rm -f -- "$bin/$name" && say "removed $(short "$bin/$name")"; fi
     done
-    if [ "$made_bin" = yes ]; then rmdir -- "$bin" 2>/dev/null && say "removed $(short "$bin")" || true; fi
+    for folder in "$bin" "${bin%/*}"; do
+        if was_placed "$folder" && rmdir -- "$folder" 2>/dev/null; then say "removed $(short "$folder")"; fi
+    done
     if [ -d "$system" ]; then
         rm -rf -- "$system" "$system.before"
         say "removed $(short "$system")"

@@ -23,7 +23,7 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path[0] = str(REPOSITORY)
-sys.path += [str(REPOSITORY / "src"), str(REPOSITORY / "tests")]
+sys.path[1:1] = [str(REPOSITORY / "src"), str(REPOSITORY / "tests")]
 
 from agents.fake_model import call, script, text  # noqa: E402 - the path above comes first
 from agents.rooms import ClaudeRoom, HookRoom  # noqa: E402

@@ -21,6 +21,7 @@ from scripts import shapes
 from scripts.sealed import ROOT
 
 SCHEMA = ROOT / "docs" / "config.schema.json"
+_WIDTH = 78  # what click takes of a terminal of 80 columns
 _PART = re.compile(r"^<!-- generated: (.+?) -->\n(.*?)^<!-- end -->$", re.MULTILINE | re.DOTALL)
 
 
@@ -54,13 +55,13 @@ def part(what: str, old: str) -> str:
 
 def help_page(name: str) -> str:
     """What `rewind NAME --help` prints on a terminal of 80 columns."""
-    top = click.Context(rewind, info_name="rewind", terminal_width=80)
+    top = click.Context(rewind, info_name="rewind", terminal_width=_WIDTH,
+                        **rewind.context_settings)
     if name == "rewind":
         return rewind.get_help(top)
     command = rewind.get_command(top, name)
     assert command is not None, f"there is no command {name}"
-    ctx = click.Context(command, info_name=name, parent=top, terminal_width=80,
-                        help_option_names=["-h", "--help"])
+    ctx = click.Context(command, info_name=name, parent=top, terminal_width=_WIDTH)
     return command.get_help(ctx)
 
 

@@ -22,9 +22,11 @@ _opened: list[Rewind] = []
 
 
 @contextlib.contextmanager
-def sealed_box(*, git: bool = False, project: str | bytes = "project") -> Iterator[Box]:
+def sealed_box(
+    *, git: bool = False, project: str | bytes = "project", within: str | None = None
+) -> Iterator[Box]:
     """A box whose environment is in force; at the end nothing may be left in TMPDIR."""
-    room = os.path.realpath(tempfile.mkdtemp(prefix="sealed-"))
+    room = os.path.realpath(tempfile.mkdtemp(prefix="sealed-", dir=within))
     box = Box(room, project)
     box.env |= {"TZ": "UTC", "GIT_AUTHOR_DATE": MOMENT, "GIT_COMMITTER_DATE": MOMENT}
     umask = os.umask(0o022)

@@ -49,16 +49,21 @@ export class Bridge {
   /** Neither the child nor its pipes keep the agent from ending; questions under way do. */
   start(): void {
     const [program = "rewind", ...rest] = this.command;
-    const child = spawn(program, rest, { stdio: ["pipe", "pipe", "ignore"] });
-    child.unref();
-    for (const pipe of [child.stdin, child.stdout]) (pipe as Socket).unref();
+    let child: ChildProcess;
+    try {
+      child = spawn(program, rest, { stdio: ["pipe", "pipe", "ignore"] });
+    } catch {
+      return; // no memory, no process left: whoever asks is told that it is not running
+    }
     this.child = child;
     this.rest = "";
     this.asked = 0;
     child.on("error", (error) => this.lost(child, new Error(error.message)));
     child.on("exit", (code, signal) => this.lost(child, new Ended(`it ended (${signal ?? code})`)));
-    child.stdin.on("error", () => {});
-    child.stdout.setEncoding("utf8").on("data", (text: string) => this.read(child, text));
+    child.unref();
+    for (const pipe of [child.stdin, child.stdout]) (pipe as Partial<Socket> | null)?.unref?.(); // Bun has none
+    child.stdin?.on("error", () => {});
+    child.stdout?.setEncoding("utf8").on("data", (text: string) => this.read(child, text));
   }
 
   /** Let it end by itself: it finishes what it is doing. */

@@ -1,5 +1,5 @@
 // What differs between Pi and oh-my-pi. Everything else is the same for both.
-import type { ExtensionAPI, SessionEntry } from "@earendil-works/pi-coding-agent";
+import type { ExtensionAPI, ExtensionContext, SessionEntry } from "@earendil-works/pi-coding-agent";
 
 /**
  * How an event is handed on. "tell": nobody waits. "wait": as "ask" when the bridge says at the
@@ -51,15 +51,72 @@ const OMP_MOVES: Record<string, (event: { reason?: string }) => string> = {
   session_switch: ({ reason }) => (reason === "new" ? "new" : "resume"),
 };
 
-export interface Host {
-  name: "pi" | "omp";
-  events: Record<string, Forwarded>;
-  moves: Record<string, (event: { reason?: string }) => string>;
+/** omp's reminder that the agent's checkpoint is still open, which it repeats without end. */
+export function isReminder(message: unknown): boolean {
+  const { role, content } = (message ?? {}) as { role?: string; content?: unknown };
+  return role === "developer" && wordsOf(content).includes("in an active checkpoint");
 }
 
-/** omp hands its extensions its own modules, Pi does not. */
+/** omp gives the report of a rewind to the model twice, first as the summary of a branch. */
+export function withoutDoubles<M>(messages: M[]): M[] {
+  const as = (at: number) => messages[at] as { role?: string; customType?: string } | undefined;
+  return messages.filter((_, at) => as(at)?.customType !== "rewind-report" || as(at - 1)?.role !== "branchSummary");
+}
+
+export interface Host {
+  name: "pi" | "omp";
+  browser: string; // the command: omp's own /rewind moves the conversation
+  events: Record<string, Forwarded>;
+  moves: Record<string, (event: { reason?: string }) => string>;
+  settings: () => Record<string, unknown>; // the agent's own
+  set?: (key: string, value: unknown) => void; // where its settings are not in a JSON file
+  select: (ctx: ExtensionContext, title: string, options: string[]) => Promise<string | undefined>;
+}
+
+/** What omp hands its extensions of its own modules; Pi hands out none. */
+interface OmpModules {
+  settings: {
+    getGlobalSettings: () => Record<string, unknown>;
+    set: (key: string, value: unknown) => void;
+  };
+  ExtensionSelectorComponent: new (
+    title: string,
+    options: string[],
+    chosen: (option: string) => void,
+    left: () => void,
+    more: { tui: unknown },
+  ) => never;
+}
+
 export function hostOf(pi: ExtensionAPI): Host {
-  return "logger" in pi ? { name: "omp", events: OMP, moves: OMP_MOVES } : { name: "pi", events: PI, moves: {} };
+  const omp = (pi as { pi?: OmpModules }).pi;
+  if (omp) return ompHost(omp);
+  return {
+    name: "pi",
+    browser: "rewind",
+    events: PI,
+    moves: {},
+    settings: () => ({ ...pi.getSettings() }),
+    select: (ctx, title, options) => ctx.ui.select(title, options),
+  };
+}
+
+function ompHost({ settings, ExtensionSelectorComponent: Selector }: OmpModules): Host {
+  return {
+    name: "omp",
+    browser: "checkpoints",
+    events: OMP,
+    moves: OMP_MOVES,
+    settings: () => settings.getGlobalSettings(),
+    set: (key, value) => settings.set(key, value),
+    // omp's own dialogs lie below its full-screen selectors, where nobody sees them: ours lies above.
+    select: (ctx, title, options) =>
+      ctx.mode !== "tui"
+        ? ctx.ui.select(title, options)
+        : ctx.ui.custom((tui, _theme, _keys, done) => new Selector(title, options, done, () => done(undefined), { tui }), {
+            overlay: true,
+          }),
+  };
 }
 
 /** Entries of other extensions that ask something of Rewind, on the agent's own event bus. */

@@ -3,11 +3,11 @@
 import { readFileSync } from "node:fs";
 import type { ExtensionAPI, ExtensionCommandContext, ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { Bridge, Ended, type Json, Refused } from "./bridge.ts";
-import { BUS, brief, type Forwarded, hostOf, listen } from "./host.ts";
+import { BUS, brief, type Forwarded, hostOf, isReminder, listen, withoutDoubles } from "./host.ts";
 
 const PROTOCOL = 1;
 const VERSION = "0.1.0";
-const SILENCE = Number(process.env.REWIND_BRIDGE_SILENCE_MS) || 60_000;
+const SILENCE = Number(process.env.REWIND_BRIDGE_SILENCE_MS) || 90_000; // a lock is waited for 60 s
 const LONGEST_TEXT = 20_000; // characters of one argument of a tool call
 const MOST_FAILURES = 3; // in a row, after which the session goes on without
 const ESCAPES = ["\x1b", "\x1b[27u", "\x1b[27;1u", "\x1b[27;1:1u"]; // with and without kitty's protocol
@@ -20,9 +20,12 @@ export default function rewind(pi: ExtensionAPI): void {
   const host = hostOf(pi);
   const contexts = new Map<number, Context>(); // of the calls that are under way
   let current: Context | undefined;
+  let cwd = "";
   let off = ""; // why nothing is done in this session
   let failures = 0;
   let greeted = false; // it has answered once
+  let tools = 0; // that the bridge offers
+  const late: Json[] = []; // tools that omp is told of in an event that it waits for
   let greeting: Promise<void> | undefined;
   let waits = new Set<string>();
   let ready: Promise<void> | undefined; // tools and the like are registered
@@ -39,7 +42,7 @@ export default function rewind(pi: ExtensionAPI): void {
   // ---- what the bridge may ask for
 
   const SERVED: Record<string, (ctx: Context, args: unknown[]) => unknown> = {
-    "ui.select": (ctx, [title, options]) => ctx.ui.select(String(title), options as string[]),
+    "ui.select": (ctx, [title, options]) => host.select(ctx, String(title), options as string[]),
     "ui.confirm": (ctx, [title, message]) => ctx.ui.confirm(String(title), String(message)),
     "ui.input": (ctx, [title, hint]) => ctx.ui.input(String(title), String(hint)),
     "ui.notify": (ctx, [message, type]) => ctx.ui.notify(String(message), type as "info" | "warning" | "error"),
@@ -54,14 +57,13 @@ export default function rewind(pi: ExtensionAPI): void {
     "session.appendEntry": (_, [type, data]) => pi.appendEntry(String(type), data),
     "session.setLabel": (_, [id, label]) => pi.setLabel(String(id), label ? String(label) : undefined),
     "agent.isIdle": (ctx) => ctx.isIdle(),
-    "agent.sendUserMessage": (_, [text]) => pi.sendUserMessage(String(text), { expandPromptTemplates: true }),
     "agent.sendMessage": (_, [message, options]) => pi.sendMessage(message as never, options as never),
-    "agent.setActiveTools": (_, [names]) => pi.setActiveTools(names as string[]),
     "agent.registerTool": (_, [tool]) => registerTool(tool as Json),
     "agent.registerCommand": (_, [name, description]) => registerCommand(String(name), String(description)),
     "command.navigateTree": (ctx, [id, options]) => ctx.navigateTree?.(String(id), (options ?? {}) as Json),
     "command.fork": (ctx, [id, options]) => ctx.fork?.(String(id), (options ?? {}) as Json),
-    "command.reload": (ctx) => ctx.reload?.(),
+    "command.waitForIdle": (ctx) => ctx.waitForIdle?.(),
+    "settings.set": (_, [key, value]) => host.set?.(String(key), value),
     "keys.listen": (ctx) => listenToKeys(ctx),
     ready: (_, [names]) => {
       waits = new Set(names as string[]);
@@ -82,6 +84,12 @@ export default function rewind(pi: ExtensionAPI): void {
   }
 
   function registerTool(tool: Json): void {
+    tools++;
+    if (host.name === "omp") late.push(tool);
+    else offer(tool);
+  }
+
+  function offer(tool: Json): void {
     const execute = async (id: string, params: unknown, _signal: unknown, _update: unknown, ctx: Context) =>
       (await request("tool", { name: tool.name, id, params }, ctx)) as never;
     pi.registerTool({ ...tool, execute } as never);
@@ -111,8 +119,8 @@ export default function rewind(pi: ExtensionAPI): void {
       const twice = data === BOTH_ESCAPES || (once && now - before < ESCAPES_WITHIN);
       before = once && !twice ? now : 0;
       if (!twice || bridge.asking || !ctx.isIdle() || ctx.ui.getEditorText() !== "") return undefined;
-      pi.sendUserMessage("/rewind", { expandPromptTemplates: true });
-      return { consume: true };
+      ctx.ui.setEditorText(`/${host.browser}`); // as if it was typed: only so do both hosts run a command
+      return { data: "\r" };
     });
   }
 
@@ -120,8 +128,8 @@ export default function rewind(pi: ExtensionAPI): void {
 
   /** What Rewind reads of the agent's settings. */
   function settings(): Json {
-    const all = (pi.getSettings?.() ?? {}) as Json;
-    return { rewind: all.rewind, doubleEscapeAction: all.doubleEscapeAction };
+    const { rewind, doubleEscapeAction } = host.settings();
+    return { rewind, doubleEscapeAction };
   }
 
   function note(ctx: Context, why: string): void {
@@ -131,6 +139,12 @@ export default function rewind(pi: ExtensionAPI): void {
   /** Start the bridge if need be; false when the session goes on without. */
   function ensure(ctx: Context, reason: string, previous?: string): boolean {
     current = ctx;
+    if (greeting && ctx.cwd !== cwd) { // omp's /move: another folder, another bridge
+      bridge.stop();
+      off = "";
+      reason = "resume";
+    }
+    cwd = ctx.cwd;
     if (off || (bridge.running && greeting)) return !off;
     const manager = ctx.sessionManager;
     const facts = {
@@ -188,7 +202,10 @@ export default function rewind(pi: ExtensionAPI): void {
 
   async function forward(name: string, event: object, ctx: Context, { how, fields, as }: Forwarded): Promise<unknown> {
     if (!ensure(ctx, "respawn")) return undefined;
-    if (how === "wait") await ready;
+    if (how === "wait") {
+      await ready;
+      for (const tool of late.splice(0)) offer(tool);
+    }
     const data = Object.fromEntries(fields.map((field) => [field.replace(/.*\./, ""), pick(event, field)]));
     const params = { name: as ?? name, data, leaf: ctx.sessionManager.getLeafId() };
     if (how === "tell" || (how === "wait" && !waits.has(name))) {
@@ -203,11 +220,20 @@ export default function rewind(pi: ExtensionAPI): void {
         if (error instanceof Ended && !last) continue; // the next bridge is asked once more
         if (how !== "closed" || !greeted) return undefined;
         const why = error instanceof Error ? error.message : String(error);
-        if (ctx.hasUI) ctx.ui.notify(`rewind failed (${why}), so this was called off; /rewind shows where the files stand`, "error");
+        if (ctx.hasUI) ctx.ui.notify(`rewind failed (${why}), so this was called off; /${host.browser} shows where the files stand`, "error");
         return { cancel: true };
       }
     }
     return undefined;
+  }
+
+  /** What omp's own checkpoint and rewind do wrong, where ours have taken their place. */
+  async function checked(messages: unknown[], ctx: Context): Promise<Json> {
+    if (isReminder(messages.at(-1))) {
+      const answer = (await forward("checkpoint_reminder", {}, ctx, { how: "ask", fields: [] })) as Json | undefined;
+      if (answer?.stop) ctx.abort();
+    }
+    return { messages: withoutDoubles(messages) };
   }
 
   // ---- events and commands
@@ -233,8 +259,9 @@ export default function rewind(pi: ExtensionAPI): void {
   }
 
   for (const [name, forwarded] of Object.entries(host.events)) {
-    const handler = async (event: { entries?: unknown[] }, ctx: Context) => {
+    const handler = async (event: { entries?: unknown[]; messages?: unknown[] }, ctx: Context) => {
       const answer = (await forward(name, event, ctx, forwarded)) as Json | undefined;
+      if (name === "context" && host.name === "omp" && tools > 0) return checked(event.messages ?? [], ctx);
       if (name === "session_shutdown") {
         stopKeys?.();
         bridge.stop();
@@ -254,7 +281,7 @@ export default function rewind(pi: ExtensionAPI): void {
     });
   }
 
-  registerCommand("rewind", "Go back: restore files, conversation or both to a checkpoint");
+  registerCommand(host.browser, "Go back: restore files, conversation or both to a checkpoint");
   registerCommand("checkpoint", "Make a checkpoint now, with a label if you give one");
   bridge.start(); // it gets ready while the agent does
 }
@@ -263,11 +290,11 @@ export default function rewind(pi: ExtensionAPI): void {
 function command(): string[] {
   const given = process.env.REWIND_BRIDGE;
   try {
-    if (given) return JSON.parse(given);
-    return JSON.parse(readFileSync(new URL("bridge.json", import.meta.url), "utf8")).command;
-  } catch {
-    return ["rewind", "bridge"];
-  }
+    const said = given ?? JSON.parse(readFileSync(new URL("bridge.json", import.meta.url), "utf8")).command;
+    const words = typeof said === "string" ? JSON.parse(said) : said;
+    if (Array.isArray(words) && words.length > 0) return words.map(String);
+  } catch {} // damaged: what is in PATH may do
+  return ["rewind", "bridge"];
 }
 
 function pick(event: object, path: string): unknown {

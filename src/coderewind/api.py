@@ -87,7 +87,8 @@ class Rewind:
 
         values = settings.load(self.engine.store)
         return Gate(enabled=values.flag("checkpoint.enabled"),
-                    may_restore=values.flag("agents.mayRestore"), subagent=subagent)
+                    may_restore=values.flag("agents.mayRestore"), subagent=subagent,
+                    subagents=values.flag("checkpoint.subagents"))
 
     def prune(self, keep: int | None = None) -> retention.Pruned:
         """Apply retention and compact the store."""

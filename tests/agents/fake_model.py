@@ -5,8 +5,9 @@
 The newest user text that holds SCRIPT: counts. Step k is answered when k answers follow it, so the
 server keeps no state, and a conversation may be cut or resumed at will; a list is one answer with
 parallel calls. A step is {"text": words}, {"tool": name, "input": {...}}, or one of these with
-"sleep": seconds, or with "fail": times, to be answered with an error so many times first. After the
-last step it says "done", without a script "ok: <the prompt>".
+"sleep": seconds, or with "fail": times, to be answered with an error so many times first, or with
+"full": true, which claims that the context is nearly full. After the last step it says "done",
+without a script "ok: <the prompt>".
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 Json = dict[str, Any]
+_FULL = 990_000  # tokens, of the million that Claude Code counts with
 _REMINDERS = re.compile(r"^\s*(?:<([\w-]+)[^>]*>.*?</\1>\s*)+", re.DOTALL)
 
 
@@ -113,6 +115,8 @@ class _Handler(BaseHTTPRequestHandler):
             "model": body.get("model", "fake"), "content": [], "stop_reason": None,
             "stop_sequence": None, "usage": {"input_tokens": len(raw) // 4, "output_tokens": 20},
         }
+        if any(step.get("full") for step in steps):
+            message["usage"]["input_tokens"] = _FULL
         calls = any(block["type"] == "tool_use" for block in blocks)
         reason = "tool_use" if calls else "end_turn"
         if body.get("stream"):
@@ -146,9 +150,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
         self.send_header("connection", "close")
-        self.end_headers()
         self.close_connection = True
         try:
+            self.end_headers()
             for event in events:
                 self.wfile.write(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
                 self.wfile.flush()

@@ -45,7 +45,8 @@ class OmpRoom(PiRoom):
 
     def settings(self, more: Json) -> None:
         (self.agent_dir / "models.yml").write_text(_MODELS.format(url=self.model.url))
-        (self.agent_dir / "config.yml").write_text(_CONFIG)
+        more_lines = "".join(f"{key}: {json.dumps(value)}\n" for key, value in more.items())
+        (self.agent_dir / "config.yml").write_text(_CONFIG + more_lines)
 
     def env(self) -> dict[str, str]:
         env = {**super().env(), "OMP_NO_UPDATE_CHECK": "1", "OMP_SKIP_SETUP": "1"}

@@ -27,6 +27,7 @@ class Room:
     write_tool = ""
     shell_tool = ""
     edit_tool = "Edit"
+    bin = ""  # a folder that comes first in PATH
 
     def __init__(self, base: Path) -> None:
         self.home = base / "home"
@@ -101,7 +102,8 @@ class Room:
     # ---- the agent
 
     def env(self) -> dict[str, str]:
-        return {"PATH": os.environ["PATH"], "HOME": str(self.home), "LANG": "C.UTF-8",
+        path = os.pathsep.join(filter(None, [self.bin, os.environ["PATH"]]))
+        return {"PATH": path, "HOME": str(self.home), "LANG": "C.UTF-8",
                 "TERM": "xterm-256color", "NO_PROXY": "127.0.0.1,localhost"}
 
     def write(self, name: str, content: str) -> dict[str, Any]:
@@ -172,6 +174,7 @@ class ClaudeRoom(Room):
 
     def __init__(self, base: Path) -> None:
         self.program = program("claude")
+        self.bin = os.path.dirname(self.program)
         super().__init__(base)
         (self.home / ".claude").mkdir()
         trusted = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True,
@@ -187,7 +190,6 @@ class ClaudeRoom(Room):
         env = {**super().env(), "ANTHROPIC_API_KEY": _KEY, "DISABLE_AUTOUPDATER": "1",
                "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_TELEMETRY": "1",
                "DISABLE_ERROR_REPORTING": "1"}
-        env["PATH"] = f"{os.path.dirname(self.program)}:{env['PATH']}"
         if hasattr(self, "model"):
             env["ANTHROPIC_BASE_URL"] = self.model.url
         return env
@@ -221,27 +223,28 @@ class ClaudeRoom(Room):
 
 
 class DroidRoom(Room):
+    MODEL = "custom:Fake-0"
     agent = "droid"
     write_tool = "Create"
     shell_tool = "Execute"
+    auto = "medium"
 
     def __init__(self, base: Path) -> None:
         self.program = program("droid")
+        self.bin = os.path.dirname(self.program)
         super().__init__(base)
         (self.home / ".factory").mkdir()
         self.settings({"logoAnimation": "off"})
 
     def settings(self, more: dict[str, Any]) -> None:
-        model = {"model": "fake-model", "id": "custom:Fake-0", "index": 0,
+        model = {"model": "fake-model", "id": self.MODEL, "index": 0,
                  "baseUrl": self.model.url, "apiKey": "dummy", "displayName": "Fake",
                  "maxOutputTokens": 8192, "noImageSupport": False, "provider": "anthropic"}
         (self.home / ".factory" / "settings.json").write_text(
             json.dumps({"customModels": [model], **more}))
 
     def env(self) -> dict[str, str]:
-        env = {**super().env(), "FACTORY_AIRGAP_ENABLED": "true"}  # it waits for servers otherwise
-        env["PATH"] = f"{os.path.dirname(self.program)}:{env['PATH']}"
-        return env
+        return {**super().env(), "FACTORY_AIRGAP_ENABLED": "true"}  # it waits for servers otherwise
 
     def shell(self, command: str) -> dict[str, Any]:
         return {"tool": "Execute", "input": {"command": command, "riskLevel": "low",
@@ -255,7 +258,7 @@ class DroidRoom(Room):
         fork = ["--fork", go_on] if go_on else []
         known = set(self._sessions())
         ended = subprocess.run(
-            [self.program, "exec", "-m", "custom:Fake-0", "--auto", "medium", *fork, prompt],
+            [self.program, "exec", "-m", self.MODEL, "--auto", self.auto, *fork, prompt],
             cwd=self.folder, env=self.env(), input="", capture_output=True, text=True,
             timeout=180, check=False,
         )
@@ -265,7 +268,9 @@ class DroidRoom(Room):
         return new.pop()
 
     def _sessions(self) -> list[str]:
-        return [path.stem for path in (self.home / ".factory/sessions").glob("*/*.jsonl")]
+        """All but those of subagents."""
+        found = (self.home / ".factory/sessions").glob("*/*.jsonl")
+        return [path.stem for path in found if '"callingSessionId"' not in path.read_text()]
 
     def session_file(self, session: str) -> Path:
         found = list((self.home / ".factory/sessions").glob(f"*/{session}.jsonl"))

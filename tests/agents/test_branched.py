@@ -16,6 +16,7 @@ from coderewind.agents.known import adapter_of
 
 from .fake_model import script, text
 from .omp import OmpRoom
+from .pi import Connected as ConnectedPi
 from .pi import PiRoom
 
 pytestmark = pytest.mark.agent
@@ -100,6 +101,22 @@ def test_a_fork_names_its_parent_and_bears_its_title(room: PiRoom) -> None:
     if room.agent == "omp":
         assert len(made.read_bytes().split(b"\n")[0]) == 255
         assert len(source.read_bytes().split(b"\n")[0]) == 255
+
+
+def test_a_session_in_a_folder_of_its_own_goes_on_from_the_archive(tmp_path: Path) -> None:
+    room = ConnectedPi(tmp_path)
+    room.connect()
+    for number in (1, 2):
+        resume = ["--continue"] if number == 2 else []
+        room.run(f"P{number} " + script(room.shell(f"echo {number} > f"), text(f"A{number}")),
+                 "--session-dir", str(tmp_path / "elsewhere"), *resume)
+
+    resume_with = room.json("restore", str(room.only("prompt", "P2")["number"]), "--yes")["resume"]
+
+    assert resume_with["command"][:2] == ["pi", "--session"]
+    assert heard(room, resume_with["session"]) == [*turn(1), "U:PROBE"]
+    assert room.tree()["f"] == b"1\n"
+    room.close()
 
 
 def test_a_closed_session_goes_on_where_its_leaf_was_moved(room: PiRoom) -> None:

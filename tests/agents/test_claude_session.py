@@ -6,7 +6,10 @@ import json
 import os
 import random
 import signal
+import subprocess
+import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +80,114 @@ def test_a_worktree_entered_in_the_session(claude: ClaudeRoom) -> None:
     assert claude.resume_and_ask(resume["session"]) == [*said, "U:PROBE"]
 
 
+def test_a_turn_that_a_slash_command_began(claude: ClaudeRoom) -> None:
+    commands = claude.home / ".claude" / "commands"
+    commands.mkdir(exist_ok=True)
+    (commands / "mine.md").write_text("---\ndescription: mine\n---\nDo $ARGUMENTS\n")
+    first = claude.run("P1 " + script(claude.write("a.txt", "a\n"), text("A1")))
+    claude.run("/mine P2 " + script(claude.write("b.txt", "b\n"), text("A2")), go_on=first)
+    claude.run("P3 please", go_on=first)
+    said = ["U:P1", "A:<Write>", "U:<result>", "A:A1"]
+    done = ["U:Do P2", "A:<Write>", "U:<result>", "A:A2"]
+
+    def heard_after(kind: str, words: str) -> list[str]:
+        number = str(claude.only(kind, words)["number"])
+        resume = claude.json("restore", number, "--yes", "--context-only")["resume"]
+        assert resume["prompt"].startswith(words if kind == "prompt" else "")
+        return claude.resume_and_ask(resume["session"])
+
+    assert heard_after("after", '"P1') == [*said, "U:PROBE"]
+    assert heard_after("prompt", "/mine P2") == [*said, "U:PROBE"]
+    assert heard_after("after", '"/mine') == [*said, *done, "U:PROBE"]
+
+
+def test_a_compaction_in_the_middle_of_a_turn(claude: ClaudeRoom) -> None:
+    first = claude.run("P1 " + script(claude.write("a.txt", "a\n"), text("A1")))
+    write: dict[str, Any] = {**claude.write("b.txt", "b\n"), "full": True}
+    claude.run("P2 " + script(write, text("A2")), go_on=first)
+    said = ["U:P1", "A:<Write>", "U:<result>", "A:A1"]
+
+    compact = claude.json("restore", str(claude.only("compact")["number"]), "--yes")["resume"]
+    assert compact["prompt"].startswith("P2 ")
+    assert claude.resume_and_ask(compact["session"]) == [*said, "U:PROBE"]
+    after = claude.only("after", '"P2')
+    assert (after["label"].endswith("→ Write b.txt"), after["files"]) == (True, 1)
+    end = claude.json("restore", str(after["number"]), "--yes")["resume"]
+    heard = claude.resume_and_ask(end["session"])
+    assert heard[0].startswith("U:This session is being continued")
+    assert heard[-2].startswith("A:ok: This session is being continued")
+    assert "A:No response requested." not in heard
+
+
+def test_a_fork_goes_on_from_its_parent(claude: ClaudeRoom) -> None:
+    first = claude.run("P1 " + script(claude.write("a.txt", "a\n"), text("A1")))
+    claude.allow = (*claude.allow, "--fork-session")
+    fork = claude.run("P2 " + script(claude.write("b.txt", "b\n"), text("A2")), go_on=first)
+    claude.allow = ClaudeRoom.allow
+    claude.run("P3 please", go_on=fork)
+    assert fork != first
+    P1, P2 = (["U:P1", "A:<Write>", "U:<result>", "A:A1"],
+              ["U:P2", "A:<Write>", "U:<result>", "A:A2"])
+
+    prompt = claude.only("prompt", "P2 ")
+    shown = claude.json("show", str(prompt["number"]))
+    assert (prompt["session"], shown["anchor"]["parent_session"]) == (fork, first)
+    for cp, heard in ((prompt, P1), (claude.only("after", '"P2'), [*P1, *P2]),
+                      (claude.only("after", '"P1'), P1)):
+        resume = claude.json("restore", str(cp["number"]), "--yes")["resume"]
+        assert claude.resume_and_ask(resume["session"]) == [*heard, "U:PROBE"]
+
+
+_MCP_SERVER = """
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    given = asked.get("params", {})
+    result = {}
+    if asked["method"] == "initialize":
+        result = {"protocolVersion": given["protocolVersion"], "capabilities": {"tools": {}},
+                  "serverInfo": {"name": "notes", "version": "1"}}
+    elif asked["method"] == "tools/list":
+        result = {"tools": [{"name": "keep", "description": "keep a note", "inputSchema": {
+            "type": "object", "properties": {"path": {"type": "string"}}}}]}
+    elif asked["method"] == "tools/call":
+        open(given["arguments"]["path"], "w").write("kept")
+        result = {"content": [{"type": "text", "text": "kept"}]}
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+"""
+
+
+def test_files_that_other_tools_write(claude: ClaudeRoom, tmp_path: Path) -> None:
+    """A tool of an MCP server, and a notebook's cell."""
+    config = tmp_path / "mcp.json"
+    config.write_text(json.dumps({"mcpServers": {"notes": {
+        "command": sys.executable, "args": ["-c", _MCP_SERVER]}}}))
+    claude.allow = ("--permission-mode", "acceptEdits", "--mcp-config", str(config),
+                    "--allowedTools", "mcp__notes Read NotebookEdit Bash")
+    cell: dict[str, Any] = {"cell_type": "code", "id": "c1", "metadata": {}, "outputs": [],
+                            "source": ["1\n"], "execution_count": None}
+    book = claude.folder / "book.ipynb"
+    book.write_text(json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4,
+                                "nbformat_minor": 5}))
+    before = claude.tree()
+    claude.run("P1 " + script(
+        call("mcp__notes__keep", path=claude.path("note.txt")),
+        call("Read", file_path=str(book)),
+        call("NotebookEdit", notebook_path=str(book), cell_id="c1", new_source="2\n"),
+        claude.shell("rm note.txt"), text("A1")))
+
+    assert tree_at(claude, claude.only("tool", "notes keep")) == ["book.ipynb", "note.txt",
+                                                                  "old.txt"]
+    assert claude.tree() == {**before, "note.txt": b"kept"}
+    tree_at(claude, claude.only("tool", "NotebookEdit book.ipynb"))
+    assert b"2\\n" in claude.tree()["book.ipynb"]
+    assert tree_at(claude, claude.only("after")) == ["book.ipynb", "old.txt"]
+    tree_at(claude, claude.only("prompt"))
+    assert claude.tree() == before
+
+
 def test_auto_mode_among_the_hooks_of_others(claude: ClaudeRoom, tmp_path: Path) -> None:
     log = tmp_path / "others.log"
     path = claude.home / ".claude" / "settings.json"
@@ -140,6 +251,25 @@ def test_hooks_that_are_killed_cost_points_and_nothing_else(claude: ClaudeRoom) 
     assert claude.resume_and_ask(resume["session"]) == [
         "U:P1", *["A:<Bash>", "U:<result>"] * 6, "A:A1", "U:PROBE"]
     assert "all is well" in claude.rewind("doctor").stdout
+
+
+def test_an_agent_that_is_killed_in_the_middle_of_a_tool(claude: ClaudeRoom) -> None:
+    prompt = "P1 " + script(claude.write("a.txt", "a\n"),
+                            claude.shell("echo half > half.txt; sleep 60"), text("never"))
+    agent = subprocess.Popen([claude.program, "-p", *claude.allow, "--", prompt],
+                             cwd=claude.folder, env=claude.env(), stdin=subprocess.DEVNULL,
+                             stdout=subprocess.DEVNULL, start_new_session=True)
+    end = time.monotonic() + 60
+    while "half.txt" not in claude.tree() and time.monotonic() < end:
+        time.sleep(0.1)
+    os.killpg(agent.pid, signal.SIGKILL)
+    agent.wait()
+    claude.run("P2 please", go_on=claude.checkpoints()[-1]["session"])
+
+    settle = claude.only("settle")
+    assert settle["label"].startswith("interrupted: Bash echo half > half.txt")
+    assert tree_at(claude, settle) == ["a.txt", "half.txt", "old.txt"]
+    assert tree_at(claude, claude.only("tool")) == ["a.txt", "old.txt"]
 
 
 def test_two_sessions_in_one_folder(claude: ClaudeRoom) -> None:

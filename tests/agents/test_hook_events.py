@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -29,7 +30,8 @@ def test_every_recorded_payload_is_taken_silently(hooks: HookRoom, path: Path) -
 
     assert ended.stdout == ""
     assert hooks.log() == ""
-    registered = any(row["event"] == event for row in _exact()[path.parent.name])
+    registered = event == "UserPromptExpansion" or any(
+        row["event"] == event for row in _exact()[path.parent.name])
     assert ended.returncode == (0 if registered else ended.returncode)
     assert ended.returncode in (0, 1), "2 would block a tool"
 
@@ -92,6 +94,23 @@ def test_an_interrupted_tool_is_settled_at_the_next_prompt(hooks: HookRoom) -> N
     assert hooks.checkpoints()[-2]["label"] == "interrupted: Bash make slow"
 
 
+@pytest.mark.parametrize(("session", "source", "label"), [
+    ("s1", "resume", "interrupted: Bash make slow"), ("s2", "startup", "changed outside the agent"),
+])
+def test_what_a_killed_agent_left_is_settled_when_it_starts_again(
+    hooks: HookRoom, session: str, source: str, label: str
+) -> None:
+    hooks.hook("UserPromptSubmit", prompt="one")
+    hooks.tool("PreToolUse", "Bash", "t1", command="make slow")
+    (hooks.folder / "half.o").write_text("half\n")
+    known = len(hooks.checkpoints())
+    hooks.hook("SessionStart", source=source, session_id=session)
+
+    settle, *start = hooks.checkpoints()[known:]
+    assert (settle["kind"], settle["label"], settle["files"]) == ("settle", label, 1)
+    assert [cp["kind"] for cp in start] == (["start"] if source == "startup" else [])
+
+
 def test_a_background_command_is_settled_when_its_news_come(hooks: HookRoom) -> None:
     hooks.hook("UserPromptSubmit", prompt="serve")
     hooks.tool("PreToolUse", "Bash", "t1", command="npm run build", run_in_background=True)
@@ -149,6 +168,7 @@ def test_a_batch_of_one_call_is_looked_at_unless_that_very_call_was(
     "git reset --hard HEAD~1", "cd x && git checkout -- .", "git clean -fdx", "git stash",
     "rm -rf build", "git -C sub reset --hard", "bash -c 'rm -fr x'", "git branch -D topic",
     "sudo rm -r x", "git restore .", "git checkout .", "find . -name '*.o' -delete",
+    "git checkout src/app.py", "git checkout HEAD~2 app.py && make",
 ])
 def test_a_command_that_throws_work_away_is_preceded_by_a_marked_checkpoint(
     hooks: HookRoom, command: str
@@ -165,6 +185,7 @@ def test_a_command_that_throws_work_away_is_preceded_by_a_marked_checkpoint(
 @pytest.mark.parametrize("command", [
     "git status", "git stash list", "ls -rf", "git checkout -b new", "npm run clean",
     "echo term", "git log --stat", "git commit -m 'reset'", "git checkout main",
+    "git checkout v1.2", "git checkout feature/x",
 ])
 def test_other_commands_are_not(hooks: HookRoom, command: str) -> None:
     hooks.hook("UserPromptSubmit", prompt="look")
@@ -174,28 +195,46 @@ def test_other_commands_are_not(hooks: HookRoom, command: str) -> None:
     assert len(hooks.checkpoints()) == before
 
 
-def test_what_a_git_command_threw_away_can_be_named_again(hooks: HookRoom) -> None:
+def test_what_git_commands_threw_away_is_brought_back_by_the_printed_ones(hooks: HookRoom) -> None:
     (hooks.folder / "new.txt").write_text("2\n")
     hooks.git("add", "new.txt")
     hooks.git("commit", "-qm", "second")
-    lost = hooks.git("rev-parse", "HEAD").strip()
-    (hooks.folder / "new.txt").write_text("3\n")
-    hooks.git("stash", "-q")
-    stash = hooks.git("rev-parse", "stash@{0}").strip()
+    hooks.git("branch", "topic")
+    for content in ("3\n", "4\n"):
+        (hooks.folder / "new.txt").write_text(content)
+        hooks.git("stash", "-q")
+    stashes = hooks.git("log", "-g", "--format=%H %gs", "stash")
     (hooks.folder / "staged.txt").write_text("s\n")
     hooks.git("add", "staged.txt")
+    lost = hooks.git("rev-parse", "HEAD").strip()
     hooks.hook("UserPromptSubmit", prompt="tidy up")
-    hooks.tool("PreToolUse", "Bash", "t1", command="git reset --hard HEAD~1; git stash drop")
+    hooks.tool("PreToolUse", "Bash", "t1", command="git reset --hard HEAD~1; git stash clear")
     number = str(hooks.only("before")["number"])
     hooks.git("reset", "-q", "--hard", "HEAD~1")
-    hooks.git("stash", "drop", "-q")
+    hooks.git("stash", "clear")
+    hooks.git("branch", "-D", "topic")
 
-    shown = hooks.rewind("show", number).stdout
-    assert f"git branch rescued-main {lost}" in shown
-    assert f"git stash store -m 'rescued' {stash}" in shown
+    printed = re.findall(r"^  git .*: (git .*)$", hooks.rewind("show", number).stdout, re.M)
+    assert len(printed) == 4
+    for command in printed:
+        subprocess.run(["sh", "-c", command], cwd=hooks.folder, env=hooks.env(), check=True)
+    assert hooks.git("rev-parse", "rescued-main", "rescued-topic").split() == [lost, lost]
+    assert hooks.git("log", "-g", "--format=%H %gs", "stash") == stashes
     hooks.rewind("restore", number, "--yes", "--index")
     assert hooks.tree()["new.txt"] == b"2\n"
     assert "A  staged.txt" in hooks.git("status", "--porcelain")
+
+
+def test_commits_that_no_branch_holds_are_named_again(hooks: HookRoom) -> None:
+    hooks.git("checkout", "-q", "--detach")
+    hooks.git("commit", "-q", "--allow-empty", "-m", "alone")
+    lost = hooks.git("rev-parse", "HEAD").strip()
+    hooks.hook("UserPromptSubmit", prompt="tidy up")
+    hooks.tool("PreToolUse", "Bash", "t1", command="git reset --hard main")
+    hooks.git("reset", "-q", "--hard", "main")
+
+    shown = hooks.rewind("show", str(hooks.only("before")["number"])).stdout
+    assert f"git branch rescued-HEAD {lost}" in shown
 
 
 def test_the_newest_compaction_and_clear_are_points(hooks: HookRoom) -> None:
@@ -207,6 +246,47 @@ def test_the_newest_compaction_and_clear_are_points(hooks: HookRoom) -> None:
     assert hooks.kinds() == ["settle", "prompt", "compact", "start"]
     show = json.loads(hooks.rewind("show", "@", "--json").stdout)
     assert show["anchor"]["parent_session"] == "s1"
+
+
+# ---- commands that are typed inside the agent
+
+
+def typed(hooks: HookRoom, command: str, arguments: str = "") -> str:
+    ended = hooks.hook("UserPromptExpansion", ok=False, command_name=command,
+                       command_args=arguments, prompt=f"/{command} {arguments}")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    if not ended.stdout:
+        return ""
+    answer = json.loads(ended.stdout)
+    assert answer["decision"] == "block"
+    return str(answer["reason"])
+
+
+def test_typed_commands_are_answered(hooks: HookRoom) -> None:
+    hooks.hook("UserPromptSubmit", prompt="one")
+    (hooks.folder / "old.txt").write_text("v1\n")
+
+    assert "checkpoint #3" in typed(hooks, "rewind-save", "kept -- so")
+    assert "kept -- so" in typed(hooks, "rewind-list")
+    assert "-v1" in typed(hooks, "rewind-diff", "3 1")
+    assert "change  old.txt" in typed(hooks, "rewind-undo")
+    assert hooks.tree()["old.txt"] == b"v0\n"
+    assert "change  old.txt" in typed(hooks, "rewind-redo")
+    assert "the conversation goes on as it is" in typed(hooks, "rewind-restore", "1 files")
+    assert hooks.tree()["old.txt"] == b"v0\n"
+    assert "/rewind-list" in typed(hooks, "rewind-restore")
+    assert "no checkpoint matches" in typed(hooks, "rewind-restore", "77")
+    assert typed(hooks, "compact") == ""
+
+
+def test_a_long_answer_is_cut(hooks: HookRoom) -> None:
+    hooks.hook("UserPromptSubmit", prompt="one")
+    (hooks.folder / "long.txt").write_text("x\n" * 1000)
+
+    said = typed(hooks, "rewind-diff", "1").splitlines()
+
+    assert len(said) < 210
+    assert "in a shell: rewind diff 1" in said[-1]
 
 
 # ---- tiers and settings
@@ -224,10 +304,37 @@ def test_balanced_is_before_edits_and_at_most_one_in_30_seconds(hooks: HookRoom)
     hooks.tool("PreToolUse", "Edit", "t2", file_path="/x/a.txt", new_string="small")
     assert hooks.kinds() == ["start"], "below significance.minChangeSize"
     hooks.tool("PreToolUse", "Edit", "t3", file_path="/x/a.txt", new_string="x" * 100)
-    assert hooks.kinds() == ["start", "settle"]
+    assert hooks.kinds() == ["start", "before"]
     hooks.rewind("config", "antiSpam.enabled", "true")
     hooks.tool("PreToolUse", "Bash", "t4", command="rm -rf a.txt")
-    assert hooks.kinds() == ["start", "settle", "before"], "never left out"
+    assert hooks.kinds() == ["start", "before", "before"], "never left out"
+    hooks.rewind("config", "antiSpam.enabled", "false")
+    (hooks.folder / "a.txt").write_text("2\n")
+    hooks.tool("PreToolUse", "Edit", "t5", file_path="/x/b.txt", new_string="x" * 100)
+    assert [(cp["label"], cp["flags"]) for cp in hooks.checkpoints()[1:]] == [
+        ("before Edit a.txt", []), ("before Bash rm -rf a.txt", ["destructive"]),
+        ("before Edit b.txt", [])]
+
+
+def test_aggressive_takes_in_what_it_leaves_out(hooks: HookRoom) -> None:
+    hooks.rewind("config", "--tier", "aggressive")
+    hooks.rewind("config", "antiSpam.enabled", "false")
+    hooks.hook("SessionStart", source="startup")
+    hooks.hook("UserPromptSubmit", prompt="one")
+    (hooks.folder / "a.txt").write_text("1\n")
+    hooks.tool("PreToolUse", "Bash", "t1", command="make")
+    hooks.tool("PostToolUse", "Bash", "t1", command="make")
+    hooks.hook("Stop")
+    (hooks.folder / "a.txt").write_text("2\n")
+    hooks.hook("UserPromptSubmit", prompt="two", prompt_id="p2")
+    (hooks.folder / "a.txt").write_text("3\n")
+    hooks.hook("SessionStart", source="startup", session_id="s2")
+
+    assert [(cp["kind"], cp["label"]) for cp in hooks.checkpoints()[1:]] == [
+        ("prompt", ""), ("after", '"one" → Bash make'),
+        ("settle", "changed since the last checkpoint"), ("prompt", ""),
+        ("start", "session started")]
+    assert not any(cp["flags"] for cp in hooks.checkpoints())
 
 
 def test_minimal_is_the_start_of_sessions(hooks: HookRoom) -> None:
@@ -313,6 +420,35 @@ def test_a_failure_is_logged_without_the_users_words_and_said_once(hooks: HookRo
     assert [ended.stdout for ended in said[1:]] == ["", ""]
     assert hooks.log().count("UserPromptSubmit") == 3
     assert "secret" not in hooks.log()
+
+
+def test_captures_that_take_too_long_are_not_tried_at_every_tool(hooks: HookRoom) -> None:
+    def too_slow(event: str) -> str:
+        command = hook_command("claude", event)
+        command[4] = command[4].replace("; main()", "; from coderewind.hooks import entry; "
+                                        "entry._observe = lambda *given: entry._time_up(0, None)"
+                                        "; main()")
+        payload = {"session_id": "s1", "cwd": str(hooks.folder), "prompt_id": "p1",
+                   "tool_name": "Bash", "tool_use_id": "t1", "tool_input": {"command": "make"}}
+        return subprocess.run(command, input=json.dumps(payload), cwd=hooks.folder, text=True,
+                              env=hooks.env(), capture_output=True, check=True).stdout
+
+    def post() -> int:
+        hooks.tool("PostToolUse", "Bash", "t1", command="make")
+        return len(hooks.checkpoints())
+
+    hooks.hook("UserPromptSubmit", prompt="one")
+    before = len(hooks.checkpoints())
+    (hooks.folder / "a.txt").write_text("1\n")
+    assert "took too long" in json.loads(too_slow("PreToolUse"))["systemMessage"]
+    assert too_slow("PreToolUse") == "", "once"
+    assert post() == before
+    assert too_slow("Stop") == ""
+    assert len(hooks.checkpoints()) == before
+    hooks.hook("Stop")
+    assert len(hooks.checkpoints()) == before + 1
+    (hooks.folder / "a.txt").write_text("2\n")
+    assert post() == before + 2
 
 
 def test_an_unknown_event_is_refused_without_blocking(hooks: HookRoom) -> None:

@@ -12,11 +12,11 @@ from .rooms import HookRoom
 
 # What may be loaded beside Python's own start, in an exact tier's hook that finds nothing changed.
 ALLOWED = {
-    "__future__", "_bisect", "_blake2", "_collections", "_collections_abc", "_functools",
-    "_hashlib", "_json", "_operator", "_signal", "_sre", "_stat", "_struct", "array", "bisect",
-    "coderewind", "collections", "copyreg", "enum", "errno", "fcntl", "functools", "gc",
-    "genericpath", "hashlib", "itertools", "json", "keyword", "math", "mmap", "operator", "os",
-    "posixpath", "re", "reprlib", "signal", "stat", "struct", "types", "zlib",
+    "__future__", "_bisect", "_collections", "_collections_abc", "_json", "_operator", "_sha1",
+    "_signal", "_stat", "_struct", "array", "bisect", "coderewind", "collections", "errno",
+    "fcntl", "gc", "genericpath", "itertools", "keyword", "math", "mmap", "operator", "os",
+    "posixpath", "reprlib", "stat", "struct", "zlib",
+    "_blake2", "_hashlib", "hashlib",  # for a file that changed just now, and is read again
 }
 _TRACE = "; import sys; sys.stderr.write(' '.join(sys.modules)); sys.exit(code)"
 

@@ -204,6 +204,20 @@ def test_a_checkpoint_survives_the_bridge(room: PiRoom) -> None:
     assert "SEEN" not in said
 
 
+@pytest.mark.parametrize("beside", ["checkpoint", "rewind"])
+def test_a_bridge_that_is_killed_beside_a_tool_loses_nothing(room: PiRoom, beside: str) -> None:
+    with room.open() as pi:
+        pi.prompt("hello")
+        kill = room.shell(f"kill -9 {pi.bridges()[0]}")
+        first, last = call("checkpoint", goal="g"), rewind("FOUND", text("answer"))
+        pi.prompt("explore " + script([first, kill] if beside == "checkpoint" else first,
+                                      look("one"), [last, kill] if beside == "rewind" else last))
+
+    said = sent(room)
+    assert "FOUND" in said
+    assert "SEEN" not in said
+
+
 @pytest.mark.parametrize(("answer", "left"), [(False, "after\n"), (True, "before\n")])
 def test_files_are_restored_only_on_the_users_word(
     room: PiRoom, answer: bool, left: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import time
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from .fake_model import script, text
-from .pi import NAV, Pi, PiRoom, alive
+from .pi import EXTENSION, NAV, Connected, Pi, PiRoom, alive
 
 pytestmark = pytest.mark.agent
 
@@ -26,15 +27,15 @@ def until(done: Callable[[], object], what: str) -> None:
         time.sleep(0.002)
 
 
-def in_restore(room: PiRoom, pi: Pi) -> tuple[int, str]:
-    """Fill the folder, let the agent change it all, begin a /fork that restores it; the process
+def in_restore(room: PiRoom, pi: Pi, fork: str = "fork") -> tuple[int, str]:
+    """Fill the folder, let the agent change it all, begin a fork that restores it; the process
     that is at it, and the number of the answer."""
     for name in range(_MANY):
         (room.folder / f"f{name}").write_text(f"{name}\n")
     pi.prompt("one " + script(room.shell("for f in f*; do echo changed > $f; done"), text("done")))
     user, bridge = pi.entries("user")[0]["id"], pi.bridges()[0]
-    number = pi.send("fork", entryId=user)
-    until(lambda: list((room.home / ".rewind").rglob("journal.json")), "no restore began")
+    number = pi.send(fork, entryId=user)
+    until(lambda: (room.folder / "f0").read_bytes() == b"0\n", "no restore began")
     return bridge, number
 
 
@@ -62,6 +63,21 @@ def test_a_bridge_killed_in_a_restore_leaves_no_file_half_and_the_next_one_finis
         assert states(room) == {b"number\n"}
         pi.prompt("and on")
         assert pi.footer().startswith("◆")
+        pi.answer = lambda dialog: "Undo last file rewind"
+        pi.call("fork", entryId=pi.entries("user")[-1]["id"])
+        assert states(room) == {b"changed\n"}
+
+
+def test_an_interrupted_restore_is_taken_back_in_pi(pi_room: PiRoom) -> None:
+    room = pi_room
+    with room.open() as pi:
+        pi.answer = lambda dialog: str(dialog["options"][1])
+        pid, number = in_restore(room, pi)
+        os.kill(pid, signal.SIGKILL)
+        pi.answer_to(number)
+        pi.answer = lambda dialog: "Go back to before it"
+        pi.prompt("/rewind")
+        assert states(room) == {b"changed\n"}
 
 
 def test_pi_killed_in_a_restore_leaves_no_file_half_and_no_process(pi_room: PiRoom) -> None:
@@ -100,6 +116,36 @@ def test_a_program_that_is_no_bridge_is_taken_for_missing(pi_room: PiRoom) -> No
         assert len(pi.entries("assistant")) == 1
 
 
+def test_an_extension_of_another_version_is_told(pi_room: PiRoom, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(Path(EXTENSION).parent, other)
+    text_of = (other / "index.ts").read_text()
+    (other / "index.ts").write_text(text_of.replace("PROTOCOL = 1", "PROTOCOL = 2"))
+    with pi_room.open(extensions=(str(other / "index.ts"),)) as pi:
+        pi.prompt("one")
+
+        assert "different versions" in pi.footer() and "rewind init" in pi.footer()
+        assert len(pi.entries("assistant")) == 1
+
+
+@pytest.mark.parametrize("damage", ['{"command": 7}', '{"command": []}', "{}", "no json", None])
+def test_without_its_command_the_extension_lets_pi_go_on(
+    tmp_path: Path, damage: str | None
+) -> None:
+    room = Connected(tmp_path)
+    room.connect()
+    command = room.agent_dir / "extensions" / "rewind" / "bridge.json"
+    command.unlink()
+    if damage is not None:
+        command.write_text(damage)
+    with room.open() as pi:
+        pi.prompt("one")
+
+        assert pi.footer().startswith("◇ no checkpoints") and "rewind" in pi.footer()
+        assert len(pi.entries("assistant")) == 1
+    room.close()
+
+
 def test_a_bridge_that_hangs_calls_a_fork_off_and_is_replaced(pi_room: PiRoom) -> None:
     room = pi_room
     with room.open(REWIND_BRIDGE_SILENCE_MS="700") as pi:
@@ -115,6 +161,17 @@ def test_a_bridge_that_hangs_calls_a_fork_off_and_is_replaced(pi_room: PiRoom) -
         pi.answer = lambda dialog: str(dialog["options"][1])
         pi.call("fork", entryId=pi.entries("user")[1]["id"])
         assert room.tree()["a.txt"] == b"1\n"
+
+
+def test_a_bridge_that_hangs_calls_a_move_in_the_tree_off(pi_room: PiRoom) -> None:
+    with pi_room.open(extensions=NAV, REWIND_BRIDGE_SILENCE_MS="700") as pi:
+        pi.prompt("one " + script(pi_room.write("a.txt", "1\n"), text("done")))
+        leaf = pi.leaf()
+        os.kill(pi.bridges()[0], signal.SIGSTOP)
+        pi.prompt("/nav " + pi.entries("user")[0]["id"])
+
+        assert "did not answer" in pi.shown("notify")[-2]
+        assert (pi.shown("notify")[-1], pi.leaf()) == ("nav cancelled", leaf)
 
 
 def test_a_bridge_that_hangs_in_a_turn_lets_the_agent_go_on(pi_room: PiRoom) -> None:

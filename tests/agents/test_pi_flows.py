@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
+
+from coderewind.wiring import open_engine
 
 from .fake_model import Json, script, text
 from .pi import NAV, Pi, PiRoom
@@ -225,19 +229,95 @@ def test_rewinds_are_undone_and_redone_over_several_levels(pi_room: PiRoom) -> N
     assert seen == [trees[0], trees[1], trees[2], trees[3], trees[2], trees[1]]
 
 
-def test_undo_takes_the_conversation_along(pi_room: PiRoom) -> None:
+def test_nothing_is_restored_under_an_agent_that_was_set_to_work_meanwhile(
+    pi_room: PiRoom,
+) -> None:
     with pi_room.open() as pi:
         trees = three_prompts(pi_room, pi)
-        choose(pi, 'before "prompt 2', "Files + conversation")
-        pi.prompt("/rewind")
-        choose(pi, "↩ Undo last rewind")
+        before = len(pi.events)
 
+        def answer(dialog: Json) -> str:
+            if dialog["title"] == "Rewind to":
+                return next(str(o) for o in dialog["options"] if 'before "prompt 2' in o)
+            asked = pi_room.model.turns()
+            pi.send("prompt", message="busy " + script({"text": "late", "sleep": 3}))
+            while pi_room.model.turns() == asked:
+                time.sleep(0.01)
+            return "Files only"
+
+        pi.answer = answer
+        pi.prompt("/rewind")
+        pi.settle(before)
+
+        assert "the agent is at work" in pi.shown("notify")[-1]
+        assert pi_room.tree() == trees[3]
+
+
+def test_every_checkpoint_can_be_reached_however_many_there_are(
+    pi_room: PiRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(pi_room.home))
+    engine = open_engine(str(pi_room.folder), create=True)
+    engine.save(label="the very first")
+    (pi_room.folder / "later").write_text("x\n")
+    for _ in range(200):
+        engine.save()
+    with pi_room.open() as pi:
+        pi.state()
+        pi.wait_until(lambda: pi.footer() != "", "footer")
+        dialogs = choose(pi, "older checkpoints", "the very first", "Files only")
+
+        pi.prompt("/rewind")
+
+        assert len(dialogs[0]["options"]) == 201
+        assert pi_room.tree() == {"old.txt": b"v0\n"}
+
+
+def said(pi: Pi) -> list[str]:
+    """What the user said on the branch that the session stands at."""
+    entries = {entry["id"]: entry for entry in pi.entries()}
+    found, entry = [], entries.get(pi.leaf())
+    while entry:
+        if entry.get("message", {}).get("role") == "user":
+            found.append(entry["message"]["content"][0]["text"].partition(" SCRIPT")[0])
+        entry = entries.get(entry["parentId"])
+    return found[::-1]
+
+
+def test_undo_and_redo_take_the_conversation_along(pi_room: PiRoom) -> None:
+    with pi_room.open() as pi:
+        trees = three_prompts(pi_room, pi)
+        for number in (3, 2):
+            choose(pi, f'before "prompt {number}', "Files + conversation")
+            pi.prompt("/rewind")
+        seen = [(pi_room.tree(), said(pi))]
+        for what in ("↩ Undo", "↩ Undo", "↪ Redo", "↪ Redo", "↩ Undo"):
+            choose(pi, what)
+            pi.prompt("/rewind")
+            seen.append((pi_room.tree(), said(pi)))
+        choose(pi, "↩ Undo")
         pi.prompt("/rewind")
         pi.prompt("and now")
 
-        assert pi_room.tree() == trees[3]
         assert [w for w in pi_room.model.heard() if w.startswith("U:prompt")] == [
             "U:prompt 1", "U:prompt 2", "U:prompt 3"]
+    prompts = ["prompt 1", "prompt 2", "prompt 3"]
+    states = [(trees[number], prompts[:number]) for number in range(4)]
+    assert seen == [states[number] for number in (1, 2, 3, 2, 1, 2)]
+
+
+def test_a_conversation_that_was_moved_alone_leaves_undo_as_it_was(pi_room: PiRoom) -> None:
+    with pi_room.open() as pi:
+        trees = three_prompts(pi_room, pi)
+        choose(pi, 'before "prompt 3', "Files only")
+        pi.prompt("/rewind")
+        choose(pi, 'before "prompt 2', "Conversation only")
+        pi.prompt("/rewind")
+        assert "takes it back" not in pi.shown("notify")[-1]
+        choose(pi, "↩ Undo")
+        pi.prompt("/rewind")
+
+        assert (pi_room.tree(), said(pi)) == (trees[3], ["prompt 1"])
 
 
 def test_a_checkpoint_by_hand_has_its_label(pi_room: PiRoom) -> None:
@@ -377,16 +457,41 @@ def test_a_cancelled_tree_dialog_stays(pi_room: PiRoom) -> None:
 # ---- what is asked, and what is not
 
 
-def test_a_point_of_another_branch_names_both(pi_room: PiRoom) -> None:
+@pytest.mark.parametrize("how", ["fork", "tree", "rewind"])
+def test_a_point_of_another_branch_names_both(pi_room: PiRoom, how: str) -> None:
     with pi_room.open(extensions=NAV) as pi:
         trees = three_prompts(pi_room, pi)
+        user = pi.entries("user")[1]["id"]
         pi_room.git("checkout", "-q", "-b", "elsewhere")
-        dialogs = choose(pi, "Restore all")
-        pi.call("fork", entryId=pi.entries("user")[1]["id"])
+        if how == "fork":
+            dialogs = choose(pi, "Restore all")
+            pi.call("fork", entryId=user)
+        elif how == "tree":
+            dialogs = choose(pi, "Restore files to that point")
+            go(pi, user)
+        else:
+            dialogs = choose(pi, 'before "prompt 2', "Files only")
+            pi.prompt("/rewind")
 
-        assert "branch main" in dialogs[0]["title"] and "elsewhere" in dialogs[0]["title"]
+        assert "branch main" in dialogs[-1]["title"] and "elsewhere" in dialogs[-1]["title"]
         assert pi_room.tree() == trees[1]
     assert pi_room.git("branch", "--show-current").strip() == "elsewhere"
+
+
+def test_what_was_ignored_stays_when_the_agent_deletes_the_ignore_file(pi_room: PiRoom) -> None:
+    (pi_room.folder / ".gitignore").write_text("secret\nbuild/\n")
+    for name in ("secret", "build/out", "node_modules/x/index.js", ".venv/bin/python"):
+        path = pi_room.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("precious\n")
+    with pi_room.open() as pi:
+        before = pi_room.tree()
+        pi.prompt("go " + script(pi_room.shell("rm .gitignore; echo 1 > a.txt; echo x > secret"),
+                                 text("done")))
+        choose(pi, "Restore all")
+        pi.call("fork", entryId=pi.entries("user")[0]["id"])
+
+        assert pi_room.tree() == {**before, "secret": b"x\n"}
 
 
 def test_an_extension_may_prefer_the_conversation_only(pi_room: PiRoom) -> None:
@@ -419,3 +524,25 @@ def test_a_restore_that_cannot_be_done_forks_nothing(pi_room: PiRoom) -> None:
         assert (pi_room.tree(), pi.state()["sessionFile"]) == (before, file)
         assert any("nothing was forked" in words for words in pi.shown("notify"))
 
+
+
+def test_in_the_repository_our_snapshots_are_none_that_pi_rewind_hook_finds(
+    pi_room: PiRoom,
+) -> None:
+    """Their files are not at the top, so it would restore something else."""
+    pi_room.rewind("init", "--mode", "repo", "--yes")
+    with pi_room.open() as pi:
+        trees = three_prompts(pi_room, pi)
+        choose(pi, "Restore all")
+        pi.call("fork", entryId=pi.entries("user")[1]["id"])
+        assert pi_room.tree() == trees[1]
+        op = pi.entries(kind="rewind-op")[-1]["data"]
+        names = [*op["snapshots"], *pi.entries(kind="rewind-turn")[0]["data"]["snapshots"]]
+        choose(pi, "Undo last file rewind")
+        pi.call("fork", entryId=pi.entries("user")[0]["id"])
+
+        assert pi_room.tree() == trees[3]
+    commits = "".join(f"{name}^{{commit}}\n" for name in names)
+    found = subprocess.run(["git", "cat-file", "--batch-check"], cwd=pi_room.folder, text=True,
+                           input=commits, capture_output=True, check=True).stdout
+    assert len(names) == 4 and found.count(" missing\n") == 4

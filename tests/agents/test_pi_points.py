@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from .fake_model import script, text
-from .pi import NAV, Pi, PiRoom
+from .pi import NAV, Connected, Pi, PiRoom
 
 pytestmark = pytest.mark.agent
 
@@ -88,6 +89,18 @@ def test_a_resumed_session_has_a_point_where_it_goes_on(pi_room: PiRoom) -> None
 
         assert pi.footer() == "◆ 1 points / 1 snapshots"
     assert set(points(pi_room)) == {answer}
+
+
+def test_a_resumed_session_keeps_the_points_that_it_had(pi_room: PiRoom) -> None:
+    with pi_room.open() as pi:
+        pi.prompt("one " + script(pi_room.write("a.txt", "1\n"), text("done")))
+        file, before = pi.state()["sessionFile"], pi.footer()
+    (pi_room.folder / "a.txt").write_text("by hand\n")
+    with pi_room.open("--session", file) as pi:
+        pi.wait_until(lambda: pi.footer() != "", "footer")
+
+        assert pi.footer() == before == "◆ 3 points / 2 snapshots"
+    assert pi_room.checkpoints()[-1]["kind"] == "start"
 
 
 def test_a_new_session_over_rpc_is_announced_twice_and_begins_once(pi_room: PiRoom) -> None:
@@ -267,3 +280,14 @@ def test_odd_names_come_back(pi_room: PiRoom) -> None:
     with open(raw, "rb") as file:
         assert file.read() == b"raw\n"
     assert [(room.folder / name).read_text() for name in odd] == ["kept\n"] * len(odd)
+
+
+def test_doctor_knows_when_pi_was_heard(tmp_path: Path) -> None:
+    room = Connected(tmp_path)
+    room.connect()
+    room.run("hello")
+    rows = json.loads(room.rewind("doctor", "--json", ok=False).stdout)["agents"]
+    heard = [row for row in rows if row["agent"] == "pi"]
+    assert [(row["lastEvent"], row["lastEventTime"] > 0) for row in heard] == [
+        ("session_shutdown", True)]
+    room.close()

@@ -46,7 +46,7 @@ def test_escape_twice_opens_rewind_once_the_user_has_said_so(pi_room: PiRoom) ->
         screen.keys(*["Down"] * 9)
         screen.wait("→ ⚙ Open this")
         screen.keys("Enter")
-        screen.wait("does not open /tree any more")
+        screen.wait('This sets "doubleEscapeAction": "none"')
         screen.keys("Enter")
         screen.wait("after /reload")
         settings = json.loads((room.agent_dir / "settings.json").read_text())

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from coderewind.agents import settings, tier
+from coderewind.agents import bundled, settings, slash, tier
 from coderewind.agents.settings import FileChange, hook_command
 from coderewind.errors import RewindError
 
@@ -33,7 +34,7 @@ OTHERS = """{
 
 def register(path: Path, name: str = "exact", agent: str = "claude", *, nested: bool = True
              ) -> FileChange:
-    change = settings.plan_register(str(path), agent, tier.load(name), nested=nested,
+    change = settings.plan_register(str(path), agent, tier.load(name).hooks[agent], nested=nested,
                                     exec_form=True)
     change.apply()
     return change
@@ -72,6 +73,16 @@ def test_everything_else_stays_in_its_place(path: Path) -> None:
     assert '\n    "model"' in text, "its own indentation"
     assert "ä" in text
     assert path.stat().st_mode & 0o777 == 0o640
+
+
+def test_line_ends_stay(path: Path) -> None:
+    before = OTHERS.replace("\n", "\r\n").encode()
+    path.write_bytes(before)
+    register(path)
+    assert path.read_bytes().count(b"\n") == path.read_bytes().count(b"\r\n") > 20
+    unregister(path)
+
+    assert path.read_bytes() == before
 
 
 def test_registering_again_changes_nothing(path: Path) -> None:
@@ -162,8 +173,8 @@ def test_a_file_that_is_not_understood_is_refused(path: Path, content: str, word
 
 
 def test_a_change_by_somebody_else_in_between_is_not_overwritten(path: Path) -> None:
-    change = settings.plan_register(str(path), "claude", tier.load("exact"), nested=True,
-                                    exec_form=True)
+    change = settings.plan_register(str(path), "claude", tier.load("exact").hooks["claude"],
+                                    nested=True, exec_form=True)
     path.write_text("{}")
 
     with pytest.raises(RewindError, match="meanwhile"):
@@ -174,8 +185,8 @@ def test_a_change_by_somebody_else_in_between_is_not_overwritten(path: Path) -> 
 
 def test_the_shell_form_runs_the_same_command(tmp_path: Path) -> None:
     path = tmp_path / "hooks.json"
-    change = settings.plan_register(str(path), "droid", tier.load("exact"), nested=False,
-                                    exec_form=False)
+    change = settings.plan_register(str(path), "droid", tier.load("exact").hooks["droid"],
+                                    nested=False, exec_form=False)
     change.apply()
 
     handler = json.loads(path.read_text())["SessionStart"][0]["hooks"][0]
@@ -196,6 +207,34 @@ def test_a_package_that_is_gone_blocks_no_tool(tmp_path: Path) -> None:
 
 
 # ---- by the commands
+
+
+def test_slash_commands_come_and_go_and_those_of_the_user_stay(hooks: HookRoom) -> None:
+    folder = hooks.home / ".claude" / "commands"
+    folder.mkdir(parents=True)
+    (folder / "rewind-save.md").write_text("mine\n")
+    ended = hooks.rewind("init", "--agents", "claude")
+    assert "/rewind-save is a command of yours already" in ended.stderr
+    assert sorted(path.stem for path in folder.iterdir()) == sorted(slash.NAMES)
+
+    (folder / "rewind-list.md").write_text("of an older version. A hook of coderewind answers this "
+                                           "command\n")
+    assert hooks.rewind("config", "--register-hooks", "--agents", "claude").returncode == 0
+    assert "List the checkpoints" in (folder / "rewind-list.md").read_text()
+    hooks.rewind("init", "--remove", "claude")
+    assert [path.name for path in folder.iterdir()] == ["rewind-save.md"]
+    assert (folder / "rewind-save.md").read_text() == "mine\n"
+
+
+def test_the_plugin_and_the_files_offer_the_same_commands() -> None:
+    folder = Path(bundled.folder("claude"))
+    offered = re.findall(r"\['(rewind-\w+)', '(.+)', '(.*)'\]",
+                         (folder / "rewind/hooks/register.ts").read_text())
+    assert tuple(name for name, _, _ in offered) == slash.NAMES
+    for name, description, hint in offered:
+        lines = (folder / "commands" / f"{name}.md").read_text().splitlines()
+        assert f"description: {description}" in lines
+        assert (f'argument-hint: "{hint}"' in lines) == bool(hint)
 
 
 def test_droid_hooks_join_those_that_are_in_settings_json(hooks: HookRoom) -> None:
@@ -220,12 +259,42 @@ def test_droid_hooks_go_into_hooks_json_otherwise(hooks: HookRoom) -> None:
     assert (folder / "settings.json").read_text() == "{}"
 
 
+def test_an_older_agent_gets_no_event_that_it_does_not_know(hooks: HookRoom) -> None:
+    """It would skip the whole file: the user's permissions, environment and hooks."""
+    program = hooks.home / "bin" / "claude"
+    program.parent.mkdir()
+    hooks.bin = str(program.parent)
+    path = hooks.home / ".claude" / "settings.json"
+    new = {"PostToolBatch", "UserPromptExpansion", "CwdChanged"}
+
+    def register(version: str) -> set[str]:
+        program.write_text(f"#!/bin/sh\necho '{version} (Claude Code)'\n")
+        program.chmod(0o755)
+        hooks.rewind("config", "--register-hooks", "--agents", "claude", "--yes")
+        return set(settings.registered_events(str(path), nested=True))
+
+    assert register("2.1.280") >= new
+    program.write_text("#!/bin/sh\necho 2.1.117\n")
+    said = hooks.rewind("doctor", ok=False).stdout
+    assert "Claude Code 2.1.117 does not know PostToolBatch and so skips all of" in said
+    assert new - register("2.1.117") == {"PostToolBatch"}
+    said = hooks.rewind("doctor", ok=False).stdout
+    assert "skips" not in said
+    assert "conversations cannot" in said
+    register("2.1.196")
+    assert "problem" not in hooks.rewind("doctor", ok=False).stdout
+    assert new & register("2.1.0") == set()
+    assert "PostToolUseFailure" not in register("2.0.55")
+    assert "PreToolUse" in register("1.0.100")
+
+
 def test_a_tier_reregisters_the_agents_that_are_connected(hooks: HookRoom) -> None:
     hooks.rewind("init", "--agents", "claude")
     path = hooks.home / ".claude" / "settings.json"
     hooks.rewind("config", "--tier", "minimal")
 
-    assert settings.registered_events(str(path), nested=True) == ["SessionStart"]
+    assert settings.registered_events(str(path), nested=True) == [
+        "SessionStart", "UserPromptExpansion"]
     assert not (hooks.home / ".factory" / "hooks.json").exists()
 
 
@@ -260,13 +329,15 @@ def test_an_existing_registration_is_changed_only_when_asked(hooks: HookRoom) ->
     hooks.rewind("config", "--register-hooks", "--agents", "claude")
     path = hooks.home / ".claude" / "settings.json"
     before = path.read_text()
-    hooks.rewind("config", "tier", "minimal")
+    said = hooks.rewind("config", "tier", "minimal").stdout
+    assert "the hooks of claude stay as they are" in said
     ended = hooks.rewind("config", "--register-hooks", "--agents", "claude", ok=False)
 
     assert ended.returncode == 2
     assert path.read_text() == before
     hooks.rewind("config", "--register-hooks", "--agents", "claude", "--yes")
-    assert settings.registered_events(str(path), nested=True) == ["SessionStart"]
+    assert settings.registered_events(str(path), nested=True) == [
+        "SessionStart", "UserPromptExpansion"]
 
 
 def test_an_unknown_agent_is_named(hooks: HookRoom) -> None:
@@ -294,6 +365,22 @@ def test_doctor_says_how_each_agent_is_connected(hooks: HookRoom) -> None:
     assert any("not this installation's" in words for words in agents["claude"]["problems"])
     assert agents["droid"] == {"agent": "droid", "program": "", "version": "", "connected": [],
                                "lastEvent": "", "lastEventTime": 0.0, "problems": []}
+
+
+def test_doctor_says_that_hooks_are_switched_off(hooks: HookRoom) -> None:
+    hooks.rewind("init", "--agents", "claude,droid")
+    committed = hooks.folder / ".claude" / "settings.json"
+    committed.parent.mkdir()
+    committed.write_text('{"disableAllHooks": true}')
+    path = hooks.home / ".factory" / "hooks.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "hooksDisabled": True}))
+
+    said = hooks.rewind("doctor", ok=False).stdout
+
+    assert f"hooks are switched off in {committed}" in said
+    assert f"hooks are switched off in {path}" in said
+    hooks.rewind("config", "--register-hooks", "--agents", "droid")
+    assert json.loads(path.read_text())["hooksDisabled"] is True
 
 
 def test_doctor_names_settings_that_cannot_be_read(hooks: HookRoom) -> None:

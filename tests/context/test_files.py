@@ -83,6 +83,26 @@ def test_the_choice_is_offered_only_where_it_may_be_made() -> None:
     assert "restore_files" in str(offered[True])
 
 
+def test_the_users_configuration_is_the_gate(box: Box) -> None:
+    with opened(box) as files:
+        off = files.gate()
+    box.rewind("config", "checkpoint.enabled", "true")
+    box.rewind("config", "agents.mayRestore", "true")
+    with opened(box) as files:
+        on = files.gate()
+
+    assert (off.enabled, off.may_restore) == (False, False)
+    assert (on.enabled, on.may_restore) == (True, True)
+
+
+def test_a_permission_that_lies_in_the_folder_is_none(box: Box) -> None:
+    box.rewind("init", "--mode", "project")
+    box.write(".agent/rewind/config.json", '{"agents": {"mayRestore": true}}')
+    box.write(".rewind/config.json", '{"agents": {"mayRestore": true}}')
+
+    assert opened(box).gate().may_restore is False
+
+
 def test_files_that_cannot_be_captured_stop_no_agent() -> None:
     class Broken:
         def checkpoint(self, label: str = "") -> Rewind:

@@ -14,6 +14,7 @@ from hypothesis.stateful import (
     rule,
 )
 
+from coderewind import RewindError
 from coderewind.context import Reply, SessionTree
 from coderewind.context.projection import blocks, is_call, text_of
 from context.agent import call as call_of
@@ -127,6 +128,20 @@ class Sessions(RuleBasedStateMachine):
                  and item.entry in self.tree.branch_ids()]
         if users:
             self.tree.append_compaction("SUMMARY " + " ".join(self.told), users[-1])
+
+    @rule(data=st.data(), end=st.booleans())
+    def summarise(self, data: st.DataObject, end: bool) -> None:
+        """A part of the conversation becomes a summary that tells all that the user said in it."""
+        entries = [item.entry for item in self.tree.context() if item.message["role"] != "system"
+                   and item.entry in self.tree.branch_ids()]
+        if not entries:
+            return
+        at = data.draw(st.sampled_from(entries))
+        try:
+            (self.agent.summarize_from if end else self.agent.summarize_up_to)(
+                at, lambda messages: "SUMMARY " + " ".join(map(text_of, messages)))
+        except RewindError:
+            pass  # there is nothing to summarise
 
     @rule(cut=st.integers(0, 300))
     def crash(self, cut: int) -> None:

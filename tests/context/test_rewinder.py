@@ -151,6 +151,14 @@ def test_what_the_user_said_inside_stays_without_the_results_it_came_with(host: 
     assert calls == results == ["c1"]
 
 
+def test_the_users_words_are_not_taken_for_a_report(host: Host) -> None:
+    host.turn(("checkpoint", "g"))
+    host.turn(("read", "a"), user="<rewind-report> is what it wrote, why?")
+    host.turn(("rewind", "F"))
+
+    assert host.all.count("is what it wrote, why?") == 1
+
+
 def test_a_report_is_not_taken_for_the_users_words(host: Host) -> None:
     host.rewinder.checkpoint("outer", "out", call="c0")
     call = Call("c0", "checkpoint", {"goal": "outer", "name": "out"})

@@ -1,12 +1,13 @@
 """checkpoint and rewind as an agent uses them: what its model is really sent."""
 
+import json
 from pathlib import Path
 from unittest import mock
 
 import pytest
 
 from coderewind.context import Gate, Reply, SessionTree, Tool, words
-from coderewind.context.persist import CUT, MOST_CHARACTERS
+from coderewind.context.persist import CUT, MOST_CHARACTERS, Json
 from coderewind.context.projection import text_of
 from coderewind.context.rewinder import MOST_REMINDERS
 from coderewind.errors import RewindError
@@ -160,6 +161,21 @@ def test_what_the_user_says_inside_the_window_is_carried_over_word_for_word() ->
     assert {"role": "user", "content": image} in model.requests[-1]
     assert roles(model) == ["user", "assistant", "toolResult", "user", "user"]
     assert "The user wrote 1 message meanwhile" in model.last[-1]
+
+
+def test_even_what_looks_like_a_report_or_a_reminder() -> None:
+    pasted = ["<rewind-report> is what it wrote, why?", "<rewind-report>\nall\n</rewind-report>",
+              words.REMINDER.format(goal="mine")]
+
+    def steered() -> Reply:
+        for text in pasted:
+            agent.steer(text)
+        return read(1)
+
+    agent, model = session(checkpoint(), steered, read(2), rewind(), "answer")
+    agent.prompt("go")
+
+    assert [text for text in model.last if text in pasted] == pasted
 
 
 def test_they_are_carried_over_again_by_an_outer_rewind() -> None:
@@ -347,6 +363,32 @@ def test_a_rewind_that_was_killed_before_it_was_applied_is_applied_on_resume(
     assert model.last[-1] == "next"
 
 
+def test_a_rewind_on_resume_reads_no_exploration(
+    tree: SessionTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent, _ = session(checkpoint(), *[read(n) for n in range(20)], rewind(), tree=tree)
+    with (
+        mock.patch("coderewind.context.session.branch_from", side_effect=KeyboardInterrupt),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        agent.prompt("go")
+    reopened = SessionTree.open(tree.path)
+    parsed: list[str] = []
+    entry = SessionTree.entry
+
+    def counted(self: SessionTree, id: str) -> Json:
+        parsed.append(id)
+        return entry(self, id)
+
+    monkeypatch.setattr(SessionTree, "entry", counted)
+    resumed, model = session("answer", tree=reopened)
+    resumed.prompt("go on")
+
+    assert "FINDINGS" in model.last[-2]
+    results = [id for id in tree if tree.role(id) == "toolResult"]
+    assert len(set(parsed) & set(results)) == 2  # of the checkpoint and of the rewind
+
+
 def test_a_compaction_inside_the_window_is_undone_by_the_rewind(tree: SessionTree) -> None:
     def compacted() -> Reply:
         tree.append_compaction("SUMMARY OF IT ALL")
@@ -417,6 +459,94 @@ def test_summarize_up_to_lets_a_summary_stand_for_the_beginning(tree: SessionTre
 
     assert "3 MESSAGES" in model.last[0]
     assert model.last[1:] == ["", "CONTENT 1", "two", "third"]
+
+
+@pytest.mark.parametrize("at", ["carried", "report"])
+def test_a_summary_takes_what_a_rewind_carried_over_together_with_its_report(
+    tree: SessionTree, at: str
+) -> None:
+    def steered() -> Reply:
+        agent.steer("never touch mod5.py")
+        return read(1)
+
+    agent, model = session(checkpoint(), steered, rewind(), "one", "two", tree=tree)
+    agent.prompt("go")
+    carried, report, *_ = [item.entry for item in tree.context()][-3:]
+
+    agent.summarize_from(carried if at == "carried" else report,
+                         lambda part: "SUM " + " ".join(map(text_of, part)))
+
+    assert [text_of(message).count("mod5.py") for message in agent.messages][-1] == 1
+    assert [message["role"] for message in agent.messages] == [
+        "user", "assistant", "toolResult", "user"]
+    agent.prompt("and now?")
+    assert "CONTENT 1" not in "".join(model.last)
+
+
+def test_a_rewind_carries_over_what_a_summary_inside_the_window_stood_for(
+    tree: SessionTree
+) -> None:
+    def steered() -> Reply:
+        agent.steer("never touch mod5.py")
+        return read(1)
+
+    def summarised() -> Reply:
+        entry = next(item.entry for item in tree.context()
+                     if text_of(item.message) == "never touch mod5.py")
+        agent.summarize_from(entry, lambda part: "SUM")
+        return rewind()
+
+    agent, model = session(checkpoint(), steered, read(2), summarised, "one", tree=tree)
+    agent.prompt("go")
+
+    assert model.last.count("never touch mod5.py") == 1
+    assert "SUM" not in "".join(model.last)
+
+
+def test_summaries_that_point_at_each_other_do_not_hang_a_rewind(tree: SessionTree) -> None:
+    agent, _ = session(checkpoint(), rewind(), "one", tree=tree)
+    agent.tree.append_message({"role": "user", "content": "go"})
+    root = tree.leaf
+    forged = [{"type": "branch_summary", "id": a, "parentId": root, "timestamp": "", "fromId": b,
+               "summary": "x", "details": {"summarizedFrom": "x"}}
+              for a, b in (("aaaaaaaa", "bbbbbbbb"), ("bbbbbbbb", "aaaaaaaa"))]
+    with open(tree.path, "a") as file:
+        file.writelines(json.dumps(entry) + "\n" for entry in forged)
+
+    agent, model = session(checkpoint(), rewind(), "one", tree=SessionTree.open(tree.path))
+    agent.prompt("on")
+
+    assert "FINDINGS" in model.last[-1]
+
+
+def test_a_summary_of_all_is_one_up_to_the_end(tree: SessionTree) -> None:
+    agent, _ = session("one", "two", tree=tree)
+    agent.prompt("go")
+    agent.summarize_up_to(tree.context()[-1].entry, lambda part: "SUM")
+    agent.prompt("on")
+
+    with pytest.raises(RewindError, match="is a summary already"):
+        agent.summarize_from(tree.context()[0].entry, lambda part: "AGAIN")
+
+
+def test_a_summary_up_to_a_rewind_does_not_part_it_from_what_it_carried_over(
+    tree: SessionTree
+) -> None:
+    def steered() -> Reply:
+        agent.steer("never touch mod5.py")
+        return read(1)
+
+    agent, _ = session(checkpoint(), steered, rewind(), "one", tree=tree)
+    agent.prompt("go")
+    carried = next(item.entry for item in tree.context()
+                   if text_of(item.message) == "never touch mod5.py")
+
+    agent.summarize_up_to(carried, lambda part: f"SUM {len(part)}")
+
+    said = [text_of(message) for message in agent.messages]
+    assert "SUM 3" in said[0]
+    assert said[1] == "never touch mod5.py"
+    assert "FINDINGS" in said[2]
 
 
 def test_an_empty_summary_changes_nothing(tree: SessionTree) -> None:

@@ -76,6 +76,8 @@ def test_every_entry_of_a_recorded_session_is_found_without_parsing(
         (entry["id"], entry["type"], entry["parentId"]) for entry in entries
     ]
     assert tree.leaf == entries[-1]["id"]
+    assert [tree.role(id) for id in tree] == [
+        entry.get("message", {}).get("role", "") for entry in entries]
 
 
 @pytest.mark.parametrize("name", [path.name for path in SAMPLES])
@@ -295,6 +297,19 @@ def test_entries_that_point_at_each_other_do_not_hang(tree: SessionTree) -> None
                                    "message": user(id)}).encode() + b"\n")
 
     assert words(again(tree)) == ["aaaaaaaa", "bbbbbbbb"]
+
+
+@pytest.mark.parametrize("line", [
+    b'{"type":"message","id":"\xff","parentId":null}',
+    b'{"type":"\xff","id":"a","parentId":null}',
+    b'{"type":"message","id":"a","parentId":"\xff"}',
+    b'{"type":"message","message":{},"id":"\xc3","parentId":null,"timestamp":""}',
+])
+def test_a_line_that_is_not_utf8_is_a_broken_one(tree: SessionTree, line: bytes) -> None:
+    tree.append_message(user("one"))
+    Path(tree.path).write_bytes(Path(tree.path).read_bytes() + line + b"\n")
+
+    assert words(again(tree)) == ["one"]
 
 
 def test_ids_inside_a_message_are_not_taken_for_the_entrys(tree: SessionTree) -> None:

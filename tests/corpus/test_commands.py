@@ -81,6 +81,17 @@ def test_a_diff_limited_to_a_path(either: Box) -> None:
     assert b"a.txt" not in out
 
 
+def test_a_diff_tells_modes_and_empty_folders_of_its_path(plain: Box) -> None:
+    one = plain.save()
+    plain.write("a.txt", "a\n", 0o600).write("sub/b.txt", "b\n", 0o640).mkdir("sub/empty")
+
+    assert plain.rewind("diff", one)["other"] == [
+        "mode usual -> 600: a.txt", "mode usual -> 640: sub/b.txt", "new empty folder: sub/empty"]
+    assert plain.rewind("diff", one, "--", "sub/empty")["other"] == ["new empty folder: sub/empty"]
+    out, _ = plain.start("-C", plain.project, "diff", one, "--", "a.txt").communicate(timeout=60)
+    assert out == b"mode usual -> 600: a.txt\n"
+
+
 def test_a_patch_shows_the_bytes_whatever_the_attributes_say(box: Box) -> None:
     box.write(".gitattributes", "*.txt diff=odd -diff\n")
     box.git("config", "diff.odd.textconv", f"touch {box.canary}; cat")
@@ -109,6 +120,16 @@ def test_status_tells_the_coverage_of_the_last_checkpoint(either: Box) -> None:
     assert "pipe" in either.rewind("status").said
 
 
+def test_a_first_save_counts_all_files_also_after_one_that_was_interrupted(either: Box) -> None:
+    either.rewind("init")
+    private = os.path.dirname(either.store()) + "/worktrees/main"
+    # As if killed between the capture and its record.
+    os.unlink(f"{either.store()}/refs/heads/main")
+    os.unlink(f"{private}/ledger.jsonl")
+
+    assert either.rewind("save")["files"] == 2
+
+
 @pytest.mark.parametrize("command", ["status", "list", "doctor", "validate", "config"])
 def test_telling_changes_nothing_and_makes_no_store(either: Box, command: str) -> None:
     with either.expect_unchanged():
@@ -117,6 +138,24 @@ def test_telling_changes_nothing_and_makes_no_store(either: Box, command: str) -
     assert not os.path.isdir(f"{either.store_home}/storage") or not os.listdir(
         f"{either.store_home}/storage"
     )
+
+
+def test_the_name_of_the_folder_does_not_drive_the_terminal(room: str) -> None:
+    box = Box(room, b"\x1b[31mred\nline")
+    for words in (["init"], ["status"], ["store"], ["save"]):
+        out, error = box.start("-C", box.project, *words).communicate(timeout=60)
+        assert b"\x1b" not in out + error, words
+
+
+def test_each_folder_is_seen_from_the_one_before_it(plain: Box) -> None:
+    plain.save()
+    top, last = os.path.split(plain.project)
+
+    for words in (["-C", top, "-C", last, "store", "--path"], ["-C", top, "store", "-C", last],
+                  ["store", "-C", top, "-C", last], ["-C", plain.project, "-C", "", "store"],
+                  ["-C", "/nowhere", "-C", plain.project, "store"]):
+        out, error = plain.start(*words, cwd="/").communicate(timeout=60)
+        assert plain.store() in out.decode(), error
 
 
 def test_status_names_worktree_and_store(either: Box) -> None:
@@ -216,8 +255,9 @@ def test_colour_only_on_a_terminal(either: Box) -> None:
 
 def test_names_do_not_drive_the_terminal(either: Box) -> None:
     one = either.save()
-    either.write("\x1b[31mred\x1b[0m\x07", "x")
-    for words in (["diff", one, "--stat"], ["restore", one, "--dry-run"], ["status"]):
+    either.write("\x1b[31mred\x1b[0m\x07", "x", 0o600).mkdir("\x1b[31mempty")
+    for words in (["diff", one, "--stat"], ["diff", one], ["restore", one, "--dry-run"],
+                  ["status"]):
         process = either.start("-C", either.project, *words)
         out, error = process.communicate(timeout=60)
         assert process.returncode == 0, error
@@ -319,3 +359,30 @@ def test_a_restore_asks_and_shows_its_plan_once(plain: Box) -> None:
     assert plain.read("a.txt") == b"a\n"
     assert said.count("a.txt") == 1
     assert "verified" in said
+
+
+@pytest.mark.parametrize(
+    ("env", "configured", "shown"),
+    [
+        ({"GIT_PAGER": "sed s/^/A:/ | cat", "PAGER": "false"}, "false", "A:+changed"),
+        ({"PAGER": "false"}, "sed s/^/B:/", "B:+changed"),
+        ({"PAGER": "sed s/^/C:/"}, "", "C:+changed"),
+        ({"GIT_PAGER": "", "PAGER": "false"}, "false", "+changed"),
+        ({"GIT_PAGER": "cat", "PAGER": "false"}, "false", "+changed"),
+        ({"PAGER": "no-such-pager -x"}, "", "+changed"),
+    ],
+)
+def test_a_diff_goes_through_the_pager_that_git_would_take(
+    box: Box, env: dict[str, str], configured: str, shown: str
+) -> None:
+    box.git("config", "core.pager", f"touch {box.canary}")  # what a repository says is not run
+    if configured:
+        box.git("config", "--global", "core.pager", configured)
+    box.save()
+    box.write("a.txt", "changed\n")
+    box.env |= {"TERM": "xterm", "NO_COLOR": "1", **env}
+
+    code, said = _at_a_terminal(box, "diff", answer="")
+
+    assert code == 0
+    assert shown in said.splitlines()

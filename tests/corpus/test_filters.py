@@ -53,6 +53,18 @@ def test_a_big_file_left_out_is_not_overwritten(either: Box) -> None:
     assert "big" in answer.said
 
 
+def test_a_big_file_left_out_that_is_gone_is_said_so(plain: Box) -> None:
+    plain.rewind("config", "filters.maxFileBytes", "10")
+    plain.write("big", "x" * 11)
+    first = plain.save()
+    plain.remove("big")
+
+    kept = plain.restore(first, "--dry-run")["plan"]["kept"]
+
+    assert kept == [{"path": "big", "why": "is gone and does not come back, "
+                                           "it was not captured then: too-large"}]
+
+
 def test_a_big_file_that_appeared_later_is_not_deleted(either: Box) -> None:
     _configure(either, {"filters": {"maxFileBytes": 1000}})
     checkpoint = either.save()

@@ -1,14 +1,20 @@
 """What commands say to people: the list's columns, command lines that make no sense, odd places."""
 
+import io
 import json
 import os
 import re
+import shutil
 import socket
+import subprocess
+import sys
+import time
 
 import click
 import pytest
 
 from coderewind.cli import quick, showing
+from coderewind.cli.app import App
 from coderewind.cli.save import save
 from coderewind.cli.top import rewind
 from coderewind.model.records import CHECKPOINT, Checkpoint, Record
@@ -32,7 +38,12 @@ def _said(box: Box, *words: str, **env: str) -> tuple[int, str, str]:
         (["list", "--limt", "3"], "no such option '--limt'", "did you mean '--limit'?"),
         (["show"], "missing argument 'CP'", "rewind show --help"),
         (["diff", "1", "2", "3"], "unexpected extra argument (3)", "rewind diff --help"),
-        (["undo", "0"], "0 is not in the range x>=1", "rewind undo --help"),
+        (["undo", "0"], "invalid value for N: 0 is not in the range x>=1", "rewind undo --help"),
+        (["restore", "--continue", "--dry-run"], "no other option fits", "rewind restore --help"),
+        (["restore", "--abort", "--path", "a"], "no other option fits", "rewind restore --help"),
+        (["config", "--unset"], "--unset and --project go with a KEY", "rewind config --help"),
+        (["config", "--project"], "--unset and --project go with a KEY", "rewind config --help"),
+        (["config", "tier", "exact", "--unset"], "give VALUE or --unset", "rewind config --help"),
     ],
 )
 def test_what_is_not_understood_is_said_in_a_line_with_advice(
@@ -52,6 +63,32 @@ def test_what_is_not_understood_is_json_for_a_program(plain: Box) -> None:
 
     assert code == 2
     assert json.loads(out)["error"]["message"] == "no such option '--nonsense'"
+
+
+@pytest.mark.parametrize(("raised", "code", "said"), [
+    ("ValueError('my ' + 'words')", 3, "this is a bug in Rewind (ValueError); a report is in "),
+    ("KeyboardInterrupt", 130, "interrupted"),
+])
+@pytest.mark.parametrize("words", [["list", "--json"], ["show", "@", "--json"]])
+def test_every_end_is_one_document_for_a_program(
+    plain: Box, words: list[str], raised: str, code: int, said: str
+) -> None:
+    plain.save()
+    plain.write(f"{plain.root}/inject/sitecustomize.py",
+                "from coderewind.engine.engine import Engine\n"
+                f"def fail(*_): raise {raised}\n"
+                "Engine.timeline = fail\n")
+    path = f"{plain.root}/inject:{plain.env['PYTHONPATH']}"
+
+    ended, out, err = _said(plain, *words, PYTHONPATH=path)
+
+    assert ended == code
+    assert json.loads(out)["error"]["message"].startswith(said)
+    assert err.lstrip("\n").startswith(f"rewind: {said}")
+    if code == 3:
+        report = plain.read(err.rpartition(" ")[2].strip()).decode()
+        assert "ValueError" in report
+        assert "my words" not in report + err + out
 
 
 def test_without_a_command_the_help_is_shown_as_a_mistake(plain: Box) -> None:
@@ -91,7 +128,7 @@ def test_a_save_read_quickly_is_read_as_the_parser_reads_it(words: list[str]) ->
         wanted = told["description"] if told["description"] is not None else told["message"]
         assert label == (wanted or "")
         assert told["as_json"] == ("--json" in words)
-        assert told["directory"] is None
+        assert told["directories"] == ()
 
 
 @pytest.mark.parametrize("words", [[], ["text"], ["--json"], ["-m", "x"], ["--message=-x"]])
@@ -226,6 +263,97 @@ def test_validate_names_every_problem(plain: Box) -> None:
         assert any(name in problem for problem in answer["problems"]), name
 
 
+def test_doctor_says_what_it_could_not_mend(plain: Box) -> None:
+    plain.save("gone")
+    plain.write("a.txt", "changed\n").save("here")
+    packs = f"{plain.store()}/objects/pack"
+    for name in os.listdir(packs):
+        os.unlink(f"{packs}/{name}")
+
+    code, out, err = _said(plain, "doctor", "--repair")
+    assert code == 1
+    assert "lost: of these checkpoints only the record is left: #1" in out
+    assert "all is well" not in out
+    assert "1 checkpoint could not be mended" in err
+
+    code, out, err = _said(plain, "doctor")
+    assert (code, err) == (0, "")
+    assert "all is well" in out
+
+
+def test_a_damaged_journal_is_said_with_its_cure(plain: Box) -> None:
+    plain.save()
+    private = os.path.dirname(plain.store()) + "/worktrees/main"
+    plain.write(f"{private}/journal.json", "{")
+
+    _, _, err = _said(plain, "status")
+    assert err == "rewind: the journal of a restore is damaged: rewind doctor --repair removes it\n"
+
+
+def test_restoring_the_index_is_said(box: Box) -> None:
+    box.write("a.txt", "staged\n").git("add", "a.txt")
+    first = box.save()
+    box.git("reset", "-q")
+
+    for words in (["--dry-run"], ["--yes"]):
+        code, out, err = _said(box, "restore", first, "--index", *words)
+        assert code == 0, err
+        assert "what was staged then is staged again" in out
+    assert box.git("diff", "--cached", "--name-only") == b"a.txt\n"
+
+
+# ---- a terminal
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("term", "shown"), [("xterm", True), ("dumb", False), ("", False)])
+def test_long_work_is_shown_on_a_terminal_that_can_clear_a_line(
+    monkeypatch: pytest.MonkeyPatch, term: str, *, shown: bool
+) -> None:
+    screen, clock = _Terminal(), iter([100.0, 100.1, 101.0, 101.01, 102.0, 103.0, 104.0])
+    monkeypatch.setenv("TERM", term)
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+
+    app = App(None, as_json=False)
+    app.progress("captured", 1)  # too soon: most work ends sooner than it can be read
+    app.progress("captured", 1234)
+    app.progress("captured", 1235)  # the line was drawn just now
+    app.progress("looked at", 1)
+    app.progress("read", 3 << 30)
+    app.progress("compacting the store", 0)
+    app.end_progress()
+
+    lines = ["", "captured 1,234 files …", "looked at 1 folder …", "read 3.0 GiB …",
+             "compacting the store …", ""]
+    assert screen.getvalue().split("\r\x1b[K") == (lines if shown else [""])
+
+
+@pytest.mark.parametrize("words", [["save"], ["restore", "1", "--yes"], ["doctor"], ["gc"]])
+def test_long_work_tells_how_far_it_is(plain: Box, words: list[str]) -> None:
+    """Each of these says something of its progress, for whoever shows it."""
+    plain.write("big", os.urandom(5 << 20))
+    plain.save()
+    plain.write("big", os.urandom(5 << 20))
+    plain.write(f"{plain.root}/inject/sitecustomize.py",
+                "from coderewind.cli.app import App\n"
+                "App.progress = lambda _, verb, count: print(verb, count)\n")
+    path = f"{plain.root}/inject:{plain.env['PYTHONPATH']}"
+
+    code, out, err = _said(plain, *words, PYTHONPATH=path)
+
+    assert code == 0, err
+    wanted = {"save": ["looked at 2", "captured 1", f"read {5 << 20}", f"stored {5 << 20}"],
+              "restore": ["looked at 2", "made ready 1", "restored 1"],
+              "doctor": ["checked 1"], "gc": ["compacting the store 0"]}
+    for line in wanted[words[0]]:
+        assert line in out.splitlines(), line
+
+
 # ---- completion
 
 
@@ -238,6 +366,9 @@ def test_validate_names_every_problem(plain: Box) -> None:
         (["diff", "1", ""], {"1", "2"}),
         (["un"], {"undo", "undo-restore", "unpin"}),
         (["list", "--a"], {"--all"}),
+        (["config", "filters.p"], {"filters.preset"}),
+        (["config", "filters.preset", ""], {"exact", "smart"}),
+        (["config", "autoInit", ""], {"true", "false"}),
     ],
 )
 def test_a_shell_is_offered_commands_options_and_checkpoints(
@@ -253,6 +384,59 @@ def test_a_shell_is_offered_commands_options_and_checkpoints(
     assert code == 0, err
     found = {line.partition(",")[2].partition("\t")[0] for line in out.splitlines()}
     assert offered <= found
+
+
+_NASTY = "it's \"a\" $(touch canary) * a,b"
+
+
+@pytest.mark.parametrize(
+    ("shell", "script"),
+    [
+        ("bash", """
+            eval "$(rewind completion bash)"
+            COMP_WORDS=(rewind restore "$TYPED") COMP_CWORD=2
+            _rewind_completion rewind
+            eval "printf %s ${COMPREPLY[0]}"
+         """),
+        ("fish", """
+            rewind completion fish | source
+            printf %s (complete --do-complete="rewind restore $TYPED" | string split \\t)[1]
+         """),
+    ],
+)
+@pytest.mark.parametrize("typed", ["it", "it\\'s", "it\\'s\\ "])
+def test_a_completed_label_is_one_word_and_runs_nothing(
+    plain: Box, shell: str, script: str, typed: str
+) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"there is no {shell}")
+    plain.save(_NASTY)
+    plain.write(f"{plain.root}/bin/rewind",
+                f'#!/bin/sh\nexec {sys.executable} -m coderewind "$@"\n', 0o755)
+
+    env = plain.env | {"PATH": f"{plain.root}/bin:{plain.env['PATH']}", "TYPED": typed}
+
+    done = subprocess.run([shell, "-c", script], cwd=plain.project, env=env, capture_output=True,
+                          check=False, timeout=60)
+
+    assert done.stdout.decode() == _NASTY, done.stderr.decode()
+    assert not plain.exists("canary")
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [(["restore", "--path", "su"], "file,su"), (["diff", "1", "--", "su"], "file,su"),
+     (["-C", "su"], "dir,su"), (["list", "-C", "su"], "dir,su")],
+)
+def test_a_shell_is_told_to_offer_paths(plain: Box, words: list[str], offered: str) -> None:
+    plain.save()
+    typed = ["rewind", *words]
+
+    code, out, err = _said(plain, _REWIND_COMPLETE="bash_complete", COMP_WORDS=" ".join(typed),
+                           COMP_CWORD=str(len(words)))
+
+    assert code == 0, err
+    assert out.split() == [offered]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -6,6 +6,8 @@ from pathlib import Path
 import click
 import pytest
 
+from coderewind import __version__
+from coderewind.bridge.bridge import PROTOCOL
 from coderewind.cli.top import COMMANDS, rewind
 from coderewind.engine import settings
 from coderewind.model import coverage, records
@@ -14,6 +16,7 @@ from scripts.sealed import ROOT
 
 DOCS = ROOT / "docs"
 MARKDOWN = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
+MEASURED = (DOCS / "benchmarks.md", DOCS / "agents" / "pi-cost.md")
 FORMAT = (DOCS / "format.md").read_text("utf-8")
 
 
@@ -108,8 +111,8 @@ def test_every_link_leads_somewhere(page: Path) -> None:
             continue
         path, _, anchor = target.partition("#")
         leads_to = (page.parent / path).resolve() if path else page
-        if leads_to == DOCS / "benchmarks.md" and not leads_to.exists():
-            continue  # benchmarks/speed.py writes it
+        if leads_to in MEASURED and not leads_to.exists():
+            continue  # a benchmark writes it
         if not leads_to.exists() or (
             anchor and anchor not in _anchors(leads_to.read_text("utf-8"))
         ):
@@ -158,9 +161,38 @@ def test_the_python_example_runs(project: Path) -> None:
 
 
 @pytest.mark.usefixtures("project")
+def test_the_readmes_agent_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    (example,) = examples("../README.md")
+
+    exec(compile(example, "README.md", "exec"), {"__name__": "example"})
+
+    assert capsys.readouterr().out.split("\n")[:4] == ["1", "3", "5", "4"]
+    assert len(example.rstrip().splitlines()) <= 20
+
+
+@pytest.mark.usefixtures("project")
 def test_the_examples_of_context_rewind_run() -> None:
     page: dict[str, object] = {"__name__": "example"}
     for example in examples("context.md"):
         exec(compile(example, "docs/context.md", "exec"), page)
 
     assert [len(request) for request in page["sent"]] == [1, 3, 5, 4]  # type: ignore[attr-defined]
+
+
+def test_the_bridges_protocol_is_documented() -> None:
+    extension = ROOT / "extensions" / "pi"
+    index = (extension / "index.ts").read_text("utf-8")
+    host = (extension / "host.ts").read_text("utf-8")
+    served = index.partition("const SERVED")[2].partition("\n  };")[0]
+    methods = set(re.findall(r'^ {4}"?([\w.]+)"?: \(', served, re.M))
+    events = set(re.findall(r"^ {2}(\w+): \{", host, re.M))
+    fields = {word.rpartition(".")[2] for words in re.findall(r"fields: \[([^\]]*)\]", host)
+              for word in re.findall(r'"([^"]+)"', words)}
+    section = re.search(r"^## The bridge\n(.*?)(?=^## )", FORMAT, re.M | re.S)
+    assert section and {"ui.select", "alive"} < methods and {"context", "turn_end"} < events
+    said = set(re.findall(r"`([^`\n]+)`", section[1]))
+
+    assert (methods | events | fields) - said == set()
+    assert f"**Protocol {PROTOCOL}.**" in section[1]
+    assert f"const PROTOCOL = {PROTOCOL};" in index
+    assert f'const VERSION = "{__version__}";' in index

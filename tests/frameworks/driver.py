@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 from coderewind.context import Gate
@@ -48,6 +49,7 @@ class Driver:
     name: ClassVar[str]
 
     def __init__(self, workspace: Any = None, gate: Gate | None = None) -> None:
+        self.contents: Callable[[int], str] = lambda n: "x" * 500  # what exploring finds
         self.requests: list[Request] = []
         self.steps: list[Step] = []
         self.explored: list[Any] = []
@@ -73,7 +75,7 @@ class Driver:
         """The tool that agents explore with."""
         for action in self.explored:
             action()
-        return f"CONTENT{n} " + "x" * 500
+        return f"CONTENT{n} {self.contents(n)}"
 
     def next_id(self) -> str:
         self.ids += 1

@@ -84,7 +84,7 @@ def main() -> None:
         model.steps = asked["steps"]
         config = rewind.run_config(RunConfig(tracing_disabled=True))
         asyncio.run(Runner.run(agent, asked["prompt"], session=rewind.session(store),
-                               hooks=rewind, run_config=config))
+                               hooks=rewind, run_config=config, max_turns=1000))
         say({"stored": asyncio.run(store.get_items())})
 
 

@@ -36,7 +36,7 @@ class ClaudeAgentSDK(Driver):
         look = create_sdk_mcp_server("look", tools=[tool])
         options = ClaudeAgentOptions(
             cli_path=program("claude"), env=env, tools=[], setting_sources=[],
-            mcp_servers={"look": look}, allowed_tools=["mcp__look__explore"], max_turns=20)
+            mcp_servers={"look": look}, allowed_tools=["mcp__look__explore"], max_turns=1000)
         if workspace is None:
             options.cwd = os.environ["HOME"]
         self.client = RewindClient(workspace, options=options, gate=gate)

@@ -31,7 +31,8 @@ class GoogleADK(Driver):
             """Look."""
             return self.explore(n)
 
-        agent = LlmAgent(name="a", model=_Scripted(model="scripted", driver=self), tools=[explore])
+        self.model = _Scripted(model="scripted", driver=self)
+        agent = LlmAgent(name="a", model=self.model, tools=[explore])
         app = App(name="demo", root_agent=agent, plugins=[RewindPlugin(workspace, gate=gate)])
         self.runner = InMemoryRunner(app=app)
         self.session = asyncio.run(self.runner.session_service.create_session(

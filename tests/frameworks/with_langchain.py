@@ -25,13 +25,14 @@ class LangChain(Driver):
 
     def make(self, workspace: Any, gate: Gate | None) -> None:
         explore = StructuredTool.from_function(self.explore, name="explore", description="look")
-        self.agent: Any = create_agent(_Scripted(driver=self), tools=[explore],
+        self.model = _Scripted(driver=self)
+        self.agent: Any = create_agent(self.model, tools=[explore],
                                        middleware=[RewindMiddleware(workspace, gate=gate)],
                                        checkpointer=InMemorySaver())
 
     def send(self, prompt: str) -> None:
         self.agent.invoke({"messages": [HumanMessage(prompt)]},
-                          {"configurable": {"thread_id": "t"}})
+                          {"configurable": {"thread_id": "t"}, "recursion_limit": 10_000})
 
     def heard(self, messages: list[BaseMessage], tools: list[str]) -> AIMessage:
         raw = [{key: value for key, value in message.model_dump().items() if key not in _VARYING}

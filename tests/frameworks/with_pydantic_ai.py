@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from pydantic_ai import Agent
@@ -13,6 +14,7 @@ from pydantic_ai.messages import (
     ToolCallPart,
 )
 from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.usage import UsageLimits
 
 from coderewind.context import Gate
 from coderewind.frameworks.pydantic_ai import RewindCapability
@@ -28,13 +30,16 @@ class PydanticAI(Driver):
     name = "pydantic-ai"
 
     def make(self, workspace: Any, gate: Gate | None) -> None:
-        self.agent = Agent(FunctionModel(self._model),
+        self.model = FunctionModel(self._model)
+        self.agent = Agent(self.model,
                            capabilities=[RewindCapability(workspace, gate=gate)])
         self.agent.tool_plain(self.explore)
         self.history: list[ModelMessage] = []
 
     def send(self, prompt: str) -> None:
-        result = self.agent.run_sync(prompt, message_history=self.history)
+        # its run_sync leaves an event loop behind that nobody closes
+        result = asyncio.run(self.agent.run(prompt, message_history=self.history,
+                                            usage_limits=UsageLimits(request_limit=None)))
         self.history = result.all_messages()
 
     def _model(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:

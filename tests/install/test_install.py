@@ -79,7 +79,7 @@ def test_uninstall_leaves_a_home_as_it_was(user: User) -> None:
     user.install("--yes")
     user.install("--uninstall", "--yes")
 
-    assert user.everything() - {".local"} == before
+    assert user.everything() == before
 
 
 @pytest.mark.slow
@@ -96,7 +96,7 @@ def test_checkpoints_go_only_on_a_users_word(user: User) -> None:
 
     said = user.asked("--uninstall", answer="y\n")
     assert "Deleted." in said
-    assert user.everything() - {".local"} == {"project"}
+    assert user.everything() == {"project"}
 
 
 @pytest.mark.slow
@@ -110,6 +110,7 @@ def test_agents_are_connected_and_let_go_again(user: User) -> None:
     assert f"claude connected: {settings} (tier exact)" in done.stdout
     assert "droid connected" in done.stdout
     assert str(user.system) in settings.read_text()
+    assert (settings.parent / "commands" / "rewind-list.md").exists()
 
     # Again, by hand: an upgrade asks for the tier, and before it changes what is registered.
     said = user.asked(answer="y\nbalanced\ny\nn\n")
@@ -119,8 +120,14 @@ def test_agents_are_connected_and_let_go_again(user: User) -> None:
     assert "UserPromptSubmit" not in settings.read_text()
     assert "UserPromptSubmit" in (user.home / ".factory" / "hooks.json").read_text(), "no is no"
 
+    home = user.home / ".rewind"
+    (home / "hook.log").write_text("a hook failed\n")
+    (home / "sessions").mkdir(exist_ok=True)
+    (home / "sessions" / "claude-x.json").write_text('{"prompt": "my words"}')
     done = user.install("--uninstall", "--yes")
+    assert {path.name for path in home.iterdir()} == {"config.json"}
     assert settings.read_text() == '{"model": "opus"}'
+    assert list(settings.parent.iterdir()) == [settings]
     assert list((user.home / ".factory").iterdir()) == []
 
 
@@ -139,6 +146,7 @@ def test_a_failed_upgrade_leaves_the_program_working(user: User) -> None:
 
 @pytest.mark.slow
 def test_a_broken_environment_is_made_anew(user: User) -> None:
+    before = user.everything()
     user.install("--yes")
     (user.system / "bin" / "python").unlink()
 
@@ -147,6 +155,8 @@ def test_a_broken_environment_is_made_anew(user: User) -> None:
     assert done.returncode == 0, done.stderr
     assert user.run([str(user.bin / "rewind"), "--version"]).returncode == 0
     assert not user.system.with_name("system.before").exists()
+    user.install("--uninstall", "--yes")
+    assert user.everything() == before, "what it made is known to it also afterwards"
 
 
 @pytest.mark.slow
@@ -167,6 +177,14 @@ def test_plain_pip_install_works(user: User) -> None:
 
     assert done.returncode == 0, done.stderr
     assert user.run([str(place / "bin" / "rewind"), "demo"]).returncode == 0
+    package = next(place.glob("lib/*/site-packages/coderewind"))
+    for folder, source in (("extensions", user.checkout / "extensions"),
+                           ("tiers", user.checkout / "src" / "coderewind" / "tiers")):
+        assert _files(package / folder) == _files(source) != set()
+
+
+def _files(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 
 
 def refused(user: User, *words: str, **env: str) -> str:
@@ -202,6 +220,12 @@ def test_a_link_that_leads_elsewhere_is_never_replaced(user: User) -> None:
     (user.bin / "coderewind").symlink_to("/somewhere/else")
 
     assert "leads to /somewhere/else" in refused(user, "--yes")
+
+
+def test_a_place_for_the_links_that_cannot_be_made(user: User) -> None:
+    (user.home / ".local").write_text("a file")
+
+    assert "is no folder that you may write to; nothing was changed" in refused(user, "--yes")
 
 
 def test_a_folder_that_is_not_ours_is_never_replaced(user: User) -> None:

@@ -138,3 +138,13 @@ def test_a_permission_that_lies_in_the_folder_is_none(plain: Box) -> None:
     plain.write(".agent/rewind/config.json", '{"agents": {"mayRestore": true}}')
 
     assert "restore_checkpoint" not in Agent(plain).tools()
+
+
+@pytest.mark.parametrize("mode", ["global", "project"])
+def test_the_users_permission_for_one_folder_counts_wherever_its_store_lies(
+    plain: Box, mode: str
+) -> None:
+    plain.rewind("init", "--mode", mode)
+    plain.rewind("config", "agents.mayRestore", "true", "--project")
+
+    assert "restore_checkpoint" in Agent(plain).tools()

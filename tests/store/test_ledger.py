@@ -1,6 +1,7 @@
 """The ledger: one atomic step per record, readable by people, and a copy that may be lost."""
 
 import os
+import shutil
 
 import pytest
 from corpus.box import Box
@@ -17,6 +18,12 @@ from .look import assert_sound, git, store_dir
 def _copy(rewind: Rewind) -> str:
     """The ledger's copy as text."""
     return os.fsdecode(rewind.engine._private) + "/ledger.jsonl"
+
+
+def _take_away_the_packs(rewind: Rewind) -> None:
+    pack_dir = os.fsdecode(rewind.engine.store.objects.pack_dir)
+    for name in os.listdir(pack_dir):
+        os.unlink(f"{pack_dir}/{name}")
 
 
 def _listed(rewind: Rewind) -> list[tuple[int, str]]:
@@ -216,6 +223,67 @@ def test_a_ref_that_names_nothing_is_an_error_of_one_line(
     assert_sound(again)
 
 
+def test_a_ref_that_is_gone_is_not_an_empty_ledger(box: Box, rewind: Rewind) -> None:
+    os.unlink(f"{store_dir(rewind)}/refs/heads/main")
+
+    again = opened(box)
+    for verb in (again.timeline, again.checkpoint, again.undo, again.prune):
+        with pytest.raises(RewindError, match="refs/heads/main is missing"):
+            verb()
+
+    found = diagnose(again.engine)
+    assert found.problems
+    assert repair(again.engine, found) == []
+    assert _listed(opened(box))[1:] == THREE
+    assert diagnose(opened(box).engine).problems == []
+    assert_sound(again)
+
+
+@pytest.mark.parametrize("content", [None, b"", b"garbage\n", b"f" * 40])
+def test_gc_waits_until_the_end_of_every_ledger_is_known(
+    box: Box, rewind: Rewind, content: bytes | None
+) -> None:
+    """What only that ledger reaches would look like what nobody needs."""
+    box.git("worktree", "add", "-q", f"{box.root}/linked")
+    with Rewind.open(f"{box.root}/linked") as linked:
+        linked.checkpoint("theirs")
+        ref = f"{store_dir(rewind)}/refs/heads/{linked.engine.workspace.name}"
+    os.unlink(ref)
+    if content is not None:
+        with open(ref, "wb") as file:
+            file.write(content)
+
+    with pytest.raises(RewindError, match="end is not known"):
+        opened(box).prune()
+
+    repair(rewind.engine, diagnose(rewind.engine))
+    opened(box).prune()
+    with Rewind.open(f"{box.root}/linked") as linked:
+        assert _listed(linked) == [(1, "theirs")]
+
+
+def test_what_a_packed_ref_leads_to_is_checked(box: Box, rewind: Rewind) -> None:
+    read = diagnose(rewind.engine).checked
+    git(rewind, "pack-refs", "--all")
+    assert diagnose(opened(box).engine).checked == read
+
+    _take_away_the_packs(rewind)
+    assert diagnose(opened(box).engine).problems
+
+
+def test_a_store_that_begins_anew_knows_nothing_of_the_one_before(
+    box: Box, rewind: Rewind
+) -> None:
+    rewind.close()
+    shutil.rmtree(store_dir(rewind))
+
+    with pytest.raises(RewindError, match="are gone"):
+        opened(box)
+    box.rewind("init")
+
+    assert _listed(opened(box)) == [(1, "first checkpoint")]
+
+
 def test_a_damaged_record_is_named(box: Box, rewind: Rewind) -> None:
     os.unlink(_copy(rewind))
     bad = git(rewind, "-c", "user.name=x", "-c", "user.email=x", "commit-tree", "-p", "main",
@@ -245,9 +313,7 @@ def test_a_ledger_of_a_newer_version_is_refused(
 def test_a_lost_object_of_the_chain_is_an_error_of_one_line(box: Box, rewind: Rewind) -> None:
     os.unlink(_copy(rewind))
     git(rewind, "repack", "-a", "-d", "-q")
-    pack_dir = os.fsdecode(rewind.engine.store.objects.pack_dir)
-    for name in os.listdir(pack_dir):
-        os.unlink(f"{pack_dir}/{name}")
+    _take_away_the_packs(rewind)
 
     with pytest.raises(RewindError):
         opened(box).timeline()

@@ -14,7 +14,7 @@ import pytest
 from corpus.box import Box
 from sealed import sealed_box
 
-from coderewind.engine import legacy
+from coderewind.engine import legacy, retention, settings
 from coderewind.engine.engine import Engine
 from coderewind.errors import RewindError
 from coderewind.wiring import open_engine
@@ -311,3 +311,21 @@ def test_entries_of_a_wrong_shape_are_nobodys_points(old: Old, data: object) -> 
     old.custom("rewind-turn", json.loads(json.dumps(data).replace("{commit}", commit)))
     old.save()
     assert legacy.points(old.engine()) == []
+
+
+def test_a_snapshot_of_ours_in_the_repository_is_not_taken_for_one_of_theirs(old: Old) -> None:
+    """In mode repo a dropped snapshot may lie in the repository for a while."""
+    old.turn("u1", "a1", {"f.txt": b"v1\n"})
+    engine = open_engine(str(old.root), create=True, mode="repo")
+    ours = engine.save().checkpoint.snapshot
+    old.entry("u2", "user", "words of u2")
+    old.custom("rewind-turn", {"v": 2, "snapshots": [ours], "bindings": [["u2", 0]]})
+    old.save()
+    for content in (b"v2\n", b"v3\n", b"v4\n"):
+        old.write("f.txt", content)
+        engine.save()
+    retention.prune(engine, settings.load(engine.store), keep=0)
+    assert ours not in {cp.snapshot for cp in engine.timeline().checkpoints}
+    assert old.git("cat-file", "-t", ours) == "commit"
+
+    assert [point.entry for point in legacy.points(engine)] == ["u1", "a1"]

@@ -10,6 +10,7 @@ from corpus.box import Box
 from sealed import opened
 
 from coderewind import Rewind
+from coderewind.engine.health import diagnose, quick_check, repair
 from coderewind.ledger import chain
 from coderewind.store import capture as capturing
 from coderewind.store.git import Git
@@ -48,6 +49,27 @@ def _all_restorable(box: Box, wanted: dict[str, bytes]) -> None:
 
 
 TIDY = [_gc, _prune, _repack]
+
+
+def test_a_lost_ref_that_keeps_the_checkpoints_is_noticed_and_put_back(repo: Box) -> None:
+    rewind = opened(repo)
+    repo.write("a.txt", "kept\n")
+    wanted = {rewind.checkpoint().id: b"kept\n"}
+    repo.git("worktree", "add", "-q", f"{repo.root}/linked", "-b", "linked")
+    with Rewind.open(f"{repo.root}/linked") as linked:
+        linked.checkpoint()
+    assert quick_check(rewind.engine) == diagnose(rewind.engine).problems == []
+    repo.git("update-ref", "-d", chain.KEEP_REF)
+
+    for problems in (quick_check(rewind.engine), diagnose(rewind.engine).problems):
+        assert any(chain.KEEP_REF in problem for problem in problems)
+    repair(rewind.engine, diagnose(rewind.engine))
+
+    assert diagnose(rewind.engine).problems == []
+    assert not [name for name in os.listdir(f"{repo.project}/.git/objects/pack")
+                if name.endswith(".keep")]
+    _gc(repo)
+    _all_restorable(repo, wanted)
 
 
 @pytest.mark.parametrize("tidy", TIDY)

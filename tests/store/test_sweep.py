@@ -30,9 +30,10 @@ class Sessions:
     def file(self, session: str) -> Path:
         return self.folder / f"2026-04-01T00-00-00-000Z_{session}.jsonl"
 
-    def begin(self, session: str, parent: str = "") -> None:
+    def begin(self, session: str, parent: str = "", cwd: str = "") -> None:
         head: dict[str, Any] = {"type": "session", "version": 3, "id": session,
-                                "timestamp": "2026-04-01T00:00:00.000Z", "cwd": self.box.project}
+                                "timestamp": "2026-04-01T00:00:00.000Z",
+                                "cwd": cwd or self.box.project}
         if parent:
             head["parentSession"] = str(self.file(parent))
         self.file(session).write_text(json.dumps(head) + "\n")
@@ -131,6 +132,18 @@ def test_what_a_session_stands_at_and_goes_back_to_stays(sessions: Sessions) -> 
     sessions.row("other", "custom", customType="rewind-op",
                  data={"v": 2, "snapshots": [first, second], "current": 0, "undo": 1})
     assert sessions.sweep("s", maxSnapshots=1) == ["e0", "e1", "e4", "e5"]
+
+
+def test_what_a_session_in_a_linked_worktree_stands_at_stays(sessions: Sessions) -> None:
+    linked = f"{sessions.box.home}/linked"
+    sessions.box.git("worktree", "add", "-q", linked)
+    first = sessions.point("s", "e0")
+    for number in range(1, 4):
+        sessions.point("s", f"e{number}")
+    sessions.begin("other", parent="s", cwd=linked)
+    sessions.row("other", "custom", customType="rewind-op",
+                 data={"v": 2, "snapshots": [first], "current": 0})
+    assert sessions.sweep("s", maxSnapshots=1) == ["e0", "e2", "e3"]
 
 
 def test_labelled_entries_stay_when_that_is_set(sessions: Sessions) -> None:

@@ -96,6 +96,21 @@ def test_many_candidates_are_not_all_listed() -> None:
         select(story.timeline(), "work")
 
 
+def test_a_blank_names_only_a_label_that_is_just_that() -> None:
+    story = Story().save("a", label="two words").save("b", label=" ").save("c", label="x y")
+
+    assert select(story.timeline(), " ").id == "b"
+    for words in ("", "  ", "\n"):
+        with pytest.raises(RewindError, match="no checkpoint matches"):
+            select(story.timeline(), words)
+
+
+def test_words_of_any_length_are_answered_in_a_line() -> None:
+    with pytest.raises(RewindError) as raised:
+        select(_timeline(), "x" * 9000)
+    assert len(raised.value.message) < 120
+
+
 def test_a_label_of_many_lines_is_listed_in_one() -> None:
     story = Story().save("a", label="x\ny\n" * 50).save("b", label="x\ny\n" * 50)
 
@@ -141,7 +156,7 @@ def test_an_age_names_the_state_in_force_then(aged: Timeline, words: str, found:
 
 @pytest.mark.parametrize("words", ["31 days ago", "999999999 weeks ago"])
 def test_an_age_before_the_first_checkpoint(aged: Timeline, words: str) -> None:
-    with pytest.raises(RewindError, match="no checkpoint matches"):
+    with pytest.raises(RewindError, match="no checkpoint is that old; the oldest is #1"):
         select(aged, words)
 
 

@@ -63,7 +63,7 @@ def test_dotted_and_nested_names_mean_the_same(home: Path) -> None:
     [
         ({"teir": "exact"}, "'teir'"),
         ({"retention": {"maxSnapshot": 5}}, "'retention.maxSnapshot'"),
-        ({"retention": 5}, "'retention'"),
+        ({"retention": 5}, "retention must be an object, not 5"),
         ({"tier": "extreme"}, "tier must be one of"),
         ({"tier": 5}, "tier must be text"),
         ({"tier": None}, "tier must be text"),
@@ -89,6 +89,7 @@ def test_a_wrong_file_is_named_with_its_key(home: Path, data: object, named: str
 
     assert named in raised.value.message
     assert str(home / "config.json") in raised.value.message
+    assert raised.value.hint
     assert raised.value.exit_code == 1
 
 
@@ -99,6 +100,14 @@ def test_a_misspelt_key_comes_with_the_right_one(home: Path) -> None:
         settings.load(None)
 
     assert raised.value.hint == "did you mean 'retention.maxSnapshots'?"
+
+
+def test_a_group_is_answered_with_what_is_in_it() -> None:
+    with pytest.raises(RewindError) as raised:
+        settings.parse("antiSpam", "x")
+
+    assert raised.value.hint == (
+        "did you mean 'antiSpam.enabled' or 'antiSpam.minIntervalSeconds'?")
 
 
 @pytest.mark.parametrize("text", ["", "{", "{]", "nan", '{"tier": "exact"', "\xff", "[" * 100_000,

@@ -20,14 +20,15 @@ AT_COMPACT = "compact"  # just before the compaction that follows a given row
 
 
 class Position:
-    """A place in a conversation, in the agent's own ids."""
+    """A place in a conversation, in the agent's own ids; `prompt` are the prompt's first words."""
 
-    __slots__ = ("at", "entry", "prompt_id")
+    __slots__ = ("at", "entry", "prompt", "prompt_id")
 
-    def __init__(self, at: str, prompt_id: str = "", entry: str = "") -> None:
+    def __init__(self, at: str, prompt_id: str = "", entry: str = "", prompt: str = "") -> None:
         self.at = at
         self.prompt_id = prompt_id
         self.entry = entry
+        self.prompt = prompt
 
 
 class Cut:
@@ -72,6 +73,10 @@ class Adapter:
         """Id and words of the newest prompt near the end of a session file."""
         raise NotImplementedError
 
+    def caller(self, path: str) -> str:
+        """The session that called this one as its subagent; '' for a session of the user's."""
+        return ""
+
     def attached(self, path: str) -> list[tuple[str, str]]:
         """Other files of a session that are to be archived: name and path."""
         raise NotImplementedError
@@ -89,6 +94,11 @@ class Adapter:
         `archived` are the session's other files, for when the agent has deleted its own.
         """
         raise NotImplementedError
+
+    def fresh_source(self, session: str, cwd: str) -> str:
+        """Where a session's file would be that is kept in a folder which is not the agent's own
+        (another session folder was set when it ran); '' when there are no such sessions."""
+        return ""
 
     def move(self, path: str, entry: str) -> str:
         """Make a closed session go on from `entry` ('' from its beginning); where it stood."""
@@ -116,8 +126,6 @@ class Adapter:
         return real.startswith(below) and os.path.basename(real) == session + ".jsonl"
 
 
-
-
 def write_new(path: str, data: bytes) -> None:
     """A private file that was not there before, complete or not at all."""
     temp = write_aside(os.fsencode(path), data)
@@ -125,5 +133,3 @@ def write_new(path: str, data: bytes) -> None:
         os.link(temp, path)  # unlike a rename, refuses to replace
     finally:
         os.unlink(temp)
-
-

@@ -92,6 +92,10 @@ class Branched(Adapter):
         return any(real.startswith(os.path.realpath(folder) + "/")
                    for folder in self.session_folders())
 
+    def fresh_source(self, session: str, cwd: str) -> str:
+        folder = "--" + cwd.strip("/").replace("/", "-") + "--"
+        return os.path.join(self.home(), "sessions", folder, session + ".jsonl")
+
     def cut(self, data: bytes, position: Position) -> Cut | None:
         tree = Tree(rows_of(data))
         wanted = tree.place(position)

@@ -14,6 +14,7 @@ from coderewind.agents.adapter import Adapter, Cut, Position, write_new
 from coderewind.agents.transcript import last_rows, line_of, rows_of, text_of
 
 _MOST_ATTACHED = 200
+_COMMAND = "<command-message>"  # a slash command that asks the model
 
 
 class Claude(Adapter):
@@ -60,14 +61,14 @@ class Claude(Adapter):
 
     def cut(self, data: bytes, position: Position) -> Cut | None:
         rows = list(rows_of(data))
-        end = _end([row for row, _ in rows], position)
+        end, next_ = _end([row for row, _ in rows], position)
         if end is None:
             return None
         prompt = ""
-        if end < len(rows) and position.at != adapter.AT_END and _is_prompt(rows[end][0]):
-            prompt = _words(rows[end][0])
+        if next_ < len(rows) and position.at != adapter.AT_END and _is_prompt(rows[next_][0]):
+            prompt = _words(rows[next_][0])
         kept = rows[:end]
-        known = {row.get("uuid") for row, _ in kept}
+        known = [row.get("uuid") for row, _ in kept]
         while kept and _belongs_to_next(kept[-1][0], known):
             kept.pop()
         has_prompts = any(_is_prompt(row) for row, _ in kept)
@@ -99,25 +100,62 @@ class Claude(Adapter):
         return [*command, "--prefill", prompt] if prompt else command
 
 
-def _end(rows: list[dict[str, object]], position: Position) -> int | None:
-    """How many rows a position keeps; None when it is not in this conversation."""
+def _end(rows: list[dict[str, object]], position: Position) -> tuple[int | None, int]:
+    """How many rows a position keeps (None when it is not in this conversation), and where the
+    prompt is that comes next."""
     at = position.at
+    end: int | None = None
     if at == adapter.AT_START:
-        return _next_prompt(rows, 0)
-    if at in (adapter.AT_ENTRY, adapter.AT_COMPACT):
+        end = _next_prompt(rows, 0)
+    elif at in (adapter.AT_ENTRY, adapter.AT_COMPACT):
         found = next((i for i, row in enumerate(rows) if row.get("uuid") == position.entry), None)
-        if found is None:
-            return None
-        if at == adapter.AT_ENTRY:
-            return _next_prompt(rows, found + 1)
-        return next((i for i in range(found + 1, len(rows)) if _is_boundary(rows[i])), len(rows))
-    if not position.prompt_id:
-        return None
-    own = next((i for i, row in enumerate(rows)
-                if _is_prompt(row) and row.get("promptId") == position.prompt_id), None)
-    if own is None:
-        return None
-    return _next_prompt(rows, own + 1) if at == adapter.AT_END else own
+        if found is not None and at == adapter.AT_ENTRY:
+            end = _next_prompt(rows, found + 1)
+        elif found is not None:
+            end = next((i for i in range(found + 1, len(rows)) if _is_boundary(rows[i])), len(rows))
+    elif position.prompt_id and (own := _own(rows, position)) is not None:
+        if at != adapter.AT_END:
+            return _before(rows, own), own
+        end = _end_of_turn(rows, own)
+    return end, end or 0
+
+
+def _own(rows: list[dict[str, object]], position: Position) -> int | None:
+    """Where a position's prompt is. In a session that was forked off, all prompts from before have
+    one id, which is the first new prompt's as well: the last one with these words is meant."""
+    found = [i for i, row in enumerate(rows)
+             if _is_prompt(row) and row.get("promptId") == position.prompt_id]
+    said = [i for i in found if position.prompt and _words(rows[i]).startswith(position.prompt)]
+    found = said or found
+    return found[-1] if found else None
+
+
+def _before(rows: list[dict[str, object]], own: int) -> int:
+    """How many rows come before a prompt. Claude Code's own /rewind leaves what it went back
+    behind in the file: the row that the prompt answers to is then further up."""
+    answers_to = rows[own].get("parentUuid")
+    abandoned = own
+    for i in range(own - 1, -1, -1):
+        if answers_to is not None and rows[i].get("uuid") == answers_to:
+            return own if abandoned == own else i + 1
+        if _is_prompt(rows[i]):
+            abandoned = i
+    return own if answers_to is not None else abandoned
+
+
+def _end_of_turn(rows: list[dict[str, object]], own: int) -> int:
+    """Where a prompt's turn is over. A compaction in the middle of it belongs to it, and so does
+    a command that the model gives itself."""
+    turn = rows[own].get("promptId")
+    for i in range(own + 1, len(rows)):
+        own_command = rows[i].get("promptId") == turn and _text(rows[i]).startswith(_COMMAND)
+        if _is_prompt(rows[i]) and not own_command:
+            return i
+        if _is_boundary(rows[i]):
+            summary = next((row for row in rows[i:] if row.get("isCompactSummary")), None)
+            if summary is None or summary.get("promptId") != turn:
+                return i
+    return len(rows)
 
 
 def _next_prompt(rows: list[dict[str, object]], start: int) -> int:
@@ -127,7 +165,8 @@ def _next_prompt(rows: list[dict[str, object]], start: int) -> int:
 
 
 def _is_prompt(row: dict[str, object]) -> bool:
-    """Whether a row begins a turn: the user's words or `!` command, or a background task's news."""
+    """Whether a row begins a turn: the user's words or `!` command, a slash command that asks the
+    model, or a background task's news."""
     if row.get("type") != "user" or row.get("isMeta") or row.get("isSidechain"):
         return False
     if row.get("isCompactSummary") or not isinstance(row.get("promptId"), str):
@@ -138,9 +177,9 @@ def _is_prompt(row: dict[str, object]) -> bool:
         return bool(content) and not any(
             isinstance(block, dict) and block.get("type") == "tool_result" for block in content
         ) and not text_of(content).startswith("[Request interrupted")
-    # Slash commands and what commands printed are rows of the user too, but begin nothing.
+    # Commands like /model and what commands printed are rows of the user too, but begin nothing.
     return isinstance(content, str) and not content.startswith(
-        ("<command-", "<local-command-", "<bash-stdout>", "<bash-stderr>")
+        ("<command-name>", "<local-command-", "<bash-stdout>", "<bash-stderr>")
     )
 
 
@@ -148,19 +187,29 @@ def _is_boundary(row: dict[str, object]) -> bool:
     return row.get("type") == "system" and row.get("subtype") == "compact_boundary"
 
 
-def _belongs_to_next(row: dict[str, object], known: set[object]) -> bool:
+def _belongs_to_next(row: dict[str, object], known: list[object]) -> bool:
     """Rows that are written just before the prompt that they belong to."""
     if row.get("type") == "file-history-snapshot":
         return row.get("messageId") not in known
     return row.get("type") == "queue-operation"
 
 
-def _words(row: dict[str, object]) -> str:
+def _text(row: dict[str, object]) -> str:
     message = row.get("message")
-    words = text_of(message.get("content")) if isinstance(message, dict) else ""
+    return text_of(message.get("content")) if isinstance(message, dict) else ""
+
+
+def _words(row: dict[str, object]) -> str:
+    words = _text(row)
     if words.startswith("<bash-input>"):
-        return "!" + words.removeprefix("<bash-input>").partition("</bash-input>")[0]
+        return "!" + _between(words, "bash-input")
+    if words.startswith(_COMMAND):
+        return " ".join((_between(words, "command-name"), _between(words, "command-args"))).strip()
     return words
+
+
+def _between(words: str, tag: str) -> str:
+    return words.partition(f"<{tag}>")[2].partition(f"</{tag}>")[0]
 
 
 def _carry(source: str, target: str, *, link: bool) -> None:

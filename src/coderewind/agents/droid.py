@@ -11,7 +11,7 @@ import os
 
 from coderewind.agents import adapter
 from coderewind.agents.adapter import Adapter, Cut, Position, write_new
-from coderewind.agents.transcript import last_rows, line_of, rows_of, text_of
+from coderewind.agents.transcript import first_row, last_rows, line_of, rows_of, text_of
 
 SETTINGS = "settings.json"
 
@@ -44,6 +44,10 @@ class Droid(Adapter):
             if _is_prompt(row):
                 return str(row["id"]), _words(row)
         return "", ""
+
+    def caller(self, path: str) -> str:
+        caller = first_row(path).get("callingSessionId")
+        return caller if isinstance(caller, str) else ""
 
     def attached(self, path: str) -> list[tuple[str, str]]:
         """The session's settings: without them no model is known when it is loaded again."""

@@ -58,7 +58,8 @@ def install(program: str) -> str:
     folder = write_out()
     _run(program, "uninstall", f"{NAME}@{MARKET}")  # an older one: installing would keep it
     _run(program, "marketplace", "remove", MARKET)
-    return _run(program, "install", NAME, "--marketplace", folder, "-y")
+    return (_run(program, "marketplace", "add", folder)
+            or _run(program, "install", f"{NAME}@{MARKET}", "-y"))
 
 
 def uninstall(program: str) -> str:

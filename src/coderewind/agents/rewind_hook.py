@@ -17,6 +17,7 @@ TURN = "rewind-turn"
 OP = "rewind-op"
 FORK = "rewind-fork-pending"
 REF = PI_REWIND_STORE
+APART = "rewind:"  # before our own snapshots' names, where git would find their commits
 _VERSION = 2
 _MARK = b'"rewind-'
 _MOST = 100_000  # of bindings in one session
@@ -125,7 +126,8 @@ def _at(snapshots: list[object], index: object) -> str:
 
 
 def _oid(value: object) -> str:
-    return value if isinstance(value, str) and is_oid(value) else ""
+    name = value.removeprefix(APART) if isinstance(value, str) else ""
+    return name if is_oid(name) else ""
 
 
 def _kind(row: dict[str, object]) -> str:

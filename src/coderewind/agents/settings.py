@@ -13,7 +13,7 @@ import shlex
 import sys
 
 from coderewind.agents.connection import Change
-from coderewind.agents.tier import Hook, Tier
+from coderewind.agents.tier import Hook
 from coderewind.errors import RewindError
 from coderewind.store.pack import write_durably
 
@@ -111,13 +111,13 @@ def is_ours(handler: object) -> bool:
 
 
 def plan_register(
-    path: str, agent: str, tier: Tier, *, nested: bool, exec_form: bool
+    path: str, agent: str, hooks: list[Hook], *, nested: bool, exec_form: bool
 ) -> FileChange:
     """What the file becomes with our hooks. `nested`: events lie below a key `hooks`."""
     data, before, indent = _load(path)
     had_ours = _find_ours(_events(data, path, nested=nested))
     events = _events(data, path, nested=nested, create=True)
-    wanted = {hook.event: entry(agent, hook, exec_form=exec_form) for hook in tier.hooks[agent]}
+    wanted = {hook.event: entry(agent, hook, exec_form=exec_form) for hook in hooks}
     for event in [*events, *(event for event in wanted if event not in events)]:
         groups = events.get(event, [])
         if not isinstance(groups, list):
@@ -190,6 +190,13 @@ def broken_commands(path: str, *, nested: bool) -> list[str]:
                 if is_ours(handler) and not _runs(handler, event):
                     problems.append(f"{event}: its command is not this installation's")
     return problems
+
+
+def is_switched_off(path: str, *, nested: bool) -> bool:
+    """Whether a file switches all hooks off: Claude Code's word for it, or Droid's."""
+    data = _load(path)[0]
+    return (data.get("disableAllHooks") is True
+            or _events(data, path, nested=nested).get("hooksDisabled") is True)
 
 
 # ---- inside a file
@@ -288,8 +295,10 @@ def _no_twice(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 def _dump(data: dict[str, object], before: bytes | None, indent: str) -> bytes:
     text = json.dumps(data, indent=indent or None, ensure_ascii=False)
-    end = "" if before and not before.endswith(b"\n") else "\n"
-    return (text + end).encode("utf-8", "surrogatepass")
+    text += "" if before and not before.endswith(b"\n") else "\n"
+    if before and b"\r\n" in before:
+        text = text.replace("\n", "\r\n")
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _read(path: str) -> bytes | None:

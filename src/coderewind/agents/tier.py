@@ -4,10 +4,10 @@ registered and what holds at run time; a setting of the user's outranks it.
 
 from __future__ import annotations
 
-import json
 import os
 
 from coderewind.errors import RewindError
+from coderewind.model import json
 
 NAMES = ("minimal", "balanced", "aggressive", "exact")
 EXACT = "exact"

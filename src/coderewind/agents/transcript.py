@@ -6,9 +6,10 @@ far, and a check of the last bytes before that, so that a file that was rewritte
 
 from __future__ import annotations
 
-import json
 import os
 from stat import S_ISREG
+
+from coderewind.model import json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 CHUNK = 4 << 20
 _CHECKED = 256
+_HEAD = 64 << 10
 _TAIL = 256 << 10
 
 
@@ -116,20 +118,39 @@ def read_session(path: str, limit: int = -1) -> bytes:
             return b""
 
 
+def first_row(path: str) -> dict[str, object]:
+    """The first row of a session file; an empty one when there is none."""
+    fd = open_session(path)
+    if fd < 0:
+        return {}
+    try:
+        return row_of(os.pread(fd, _HEAD, 0).partition(b"\n")[0]) or {}
+    except OSError:
+        return {}
+    finally:
+        os.close(fd)
+
+
 def last_rows(path: str) -> list[dict[str, object]]:
-    """The rows at the end of a session file, at most the last 256 KiB of it."""
+    """The rows in the last 256 KiB of a session file; of a longer end where that holds none."""
     fd = open_session(path)
     if fd < 0:
         return []
+    tail = _TAIL
     try:
         size = os.fstat(fd).st_size
-        data = os.pread(fd, _TAIL, max(0, size - _TAIL))
+        while True:
+            lines = os.pread(fd, tail, max(0, size - tail)).split(b"\n")
+            if size > tail:
+                del lines[0]  # its beginning is further up
+            rows = [row for line in lines if (row := row_of(line)) is not None]
+            if rows or size <= tail:
+                return rows
+            tail *= 8
     except OSError:
         return []
     finally:
         os.close(fd)
-    lines = data.split(b"\n")
-    return [row for line in lines[1 if size > _TAIL else 0 :] if (row := row_of(line)) is not None]
 
 
 def row_of(line: bytes) -> dict[str, object] | None:
@@ -153,6 +174,8 @@ def rows_of(data: bytes) -> Iterator[tuple[dict[str, object], bytes]]:
 
 def line_of(row: dict[str, object]) -> bytes:
     """A row as a line, in the agents' own spelling."""
+    import json
+
     try:
         return json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode()
     except UnicodeEncodeError:  # half a surrogate pair: only its escape is valid UTF-8

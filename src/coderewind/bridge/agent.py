@@ -73,6 +73,10 @@ class Agent:
     def listen_to_keys(self) -> None:
         self._connection.tell("keys.listen")
 
+    def set_setting(self, key: str, value: object) -> None:
+        """Change one of the agent's own settings, where no file of ours to edit holds them."""
+        self._ask("settings.set", key, value)
+
     def alive(self) -> None:
         """Say that we are still at work."""
         self._connection.tell("alive")
@@ -111,9 +115,6 @@ class Agent:
     def set_label(self, entry: str, label: str) -> None:
         self._ask("session.setLabel", entry, label)
 
-    def label(self, entry: str) -> str:
-        return _text(self._ask("session.label", entry))
-
     # ---- the agent
 
     def is_idle(self) -> bool:
@@ -125,11 +126,9 @@ class Agent:
     def register_command(self, name: str, description: str) -> None:
         self._ask("agent.registerCommand", name, description)
 
-    def send_user_message(self, text: str) -> None:
-        self._ask("agent.sendUserMessage", text)
-
-    def send_message(self, message: dict[str, object], options: dict[str, object]) -> None:
-        self._ask("agent.sendMessage", message, options)
+    def send_message(self, message: dict[str, object]) -> None:
+        """Give the model a message, without asking it to answer; it appears in its own time."""
+        self._ask("agent.sendMessage", message, {"triggerTurn": False})
 
     def navigate(self, entry: str) -> bool:
         """Move the leaf; only while a command is being answered. False when it was called off.
@@ -142,8 +141,9 @@ class Agent:
             raise CallFailed("the conversation can only be moved by a command")
         return answer.get("cancelled") is not True
 
-    def reload(self) -> None:
-        self._wait_for("command.reload")
+    def wait_for_idle(self) -> None:
+        """Until the agent has stopped; only while a command is being answered."""
+        self._wait_for("command.waitForIdle")
 
     def _ask(self, method: str, *args: object) -> object:
         return self._connection.ask(method, *args, call=self.call)

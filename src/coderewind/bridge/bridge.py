@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import time
 
+from coderewind.agents import seen
+from coderewind.bridge import marks
 from coderewind.bridge.agent import WARNING, Agent
 from coderewind.bridge.points import Points
 from coderewind.bridge.rpc import Connection, Gone
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     ToolHandler = Callable[[str, Data], Data]
 
 PROTOCOL = 1
+_HEARD = ("agent_settled", "session_stop", "session_shutdown")  # events that doctor is told of
 _ALIVE_EVERY = 1.0  # seconds
 
 
@@ -74,6 +77,11 @@ class Bridge:
     def at_end(self, handler: Callable[[], None]) -> None:
         """Do something when the agent has gone: nobody waits for it."""
         self._at_end.append(handler)
+
+    def mark(self, custom: str, data: Data) -> None:
+        """Write down in the session which snapshots belong where."""
+        in_repository = self.engine.store.mode == "repo"
+        self.agent.append(custom, marks.apart(data) if in_repository else data)
 
     def say_once(self, message: str) -> None:
         """A failure that the user should know of, but not at every event."""
@@ -139,7 +147,7 @@ class Bridge:
                     "off": f"no checkpoints: {error.message}"}
         self.engine = place.engine
         self.engine.progress = self._progress
-        self.settings, problems = with_agents(place.settings, self._agents_own(),
+        self.settings, problems = with_agents(place.settings, self.session.settings.get("rewind"),
                                               "the agent's settings")
         self.session.is_silent = self.settings.flag("silentCheckpoints")
         self.points = Points(self.engine, self.session)
@@ -150,16 +158,9 @@ class Bridge:
             self.say_once(problem)
         # The first prompt waits for this, not for the first capture.
         self.agent.ready(["before_agent_start", "turn_end"] if self._tools else [])
+        self._heard("session_start")
         self._emit("hello", {}, self.session.leaf)
         return {"protocol": PROTOCOL, "version": __version__}
-
-    def _agents_own(self) -> object:
-        """What the agent's settings say of Rewind; omp tells of none, they are in a file."""
-        if self.session.agent == "omp":
-            from coderewind.agents.omp import Omp
-
-            return Omp().setting("rewind")
-        return self.session.settings.get("rewind")
 
     def _progress(self, _what: str, _count: int) -> None:
         """At work; a restore goes on when nobody is left to hear it."""
@@ -172,10 +173,17 @@ class Bridge:
                 pass
 
     def _event(self, params: Data) -> Data | None:
-        data = params.get("data")
-        leaf = params.get("leaf")
-        return self._emit(str(params.get("name")), data if isinstance(data, dict) else {},
+        name, data, leaf = str(params.get("name")), params.get("data"), params.get("leaf")
+        if name in _HEARD:
+            self._heard(name)
+        return self._emit(name, data if isinstance(data, dict) else {},
                           leaf if isinstance(leaf, str) else "")
+
+    def _heard(self, event: str) -> None:
+        try:
+            seen.note(self.session.agent, event)
+        except (OSError, RewindError):
+            pass  # only doctor would know less
 
     def _emit(self, name: str, data: Data, leaf: str) -> Data | None:
         answer: Data | None = None

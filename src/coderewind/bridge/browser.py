@@ -1,6 +1,6 @@
 """/rewind: all checkpoints, newest first; what restoring one would change; and undo and redo.
 
-/checkpoint makes one by hand.
+In omp it is /checkpoints, because omp has a /rewind of its own. /checkpoint makes one by hand.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from coderewind.model.records import Checkpoint
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from coderewind.bridge.bridge import Data
+    from coderewind.engine.moving import Outcome
     from coderewind.timeline.build import Timeline
 
 UNDO = "↩ Undo last rewind"
@@ -38,6 +39,7 @@ GO_BACK = "Go back to before it"
 BOTH = "Files + conversation"
 FILES = "Files only"
 TALK = "Conversation only"
+OLDER = "… older checkpoints"
 ESCAPES = "⚙ Open this with Esc Esc"
 _ESCAPE = "doubleEscapeAction"
 _MOST = 200
@@ -53,14 +55,13 @@ class Browser:
 
     def rewind(self, _args: str) -> None:
         bridge = self.bridge
-        if not bridge.agent.is_idle():
-            bridge.agent.notify("Rewind: the agent is at work; stop it (Esc) or wait for it",
-                                WARNING)
+        if not self._is_idle():
             return
         try:
-            if bridge.engine.is_interrupted() and not self._mended():
-                return
-            self._browse()
+            if bridge.engine.is_interrupted():
+                self._mend()
+            else:
+                self._browse()
         except (RewindError, CallFailed) as error:
             hint = f". {error.hint}" if isinstance(error, RewindError) and error.hint else ""
             bridge.agent.notify(f"Rewind: {error}{hint}", ERROR)
@@ -74,27 +75,33 @@ class Browser:
         place = Place(SAVE, at.AT_ENTRY if entry else at.AT_START, entry.id if entry else "",
                       label=label)
         made = bridge.points.make(place)[0]
-        bridge.agent.append(marks.OP, marks.op(made.snapshot))
+        bridge.mark(marks.OP, marks.op(made.snapshot))
         if entry is not None and label:
             bridge.agent.set_label(entry.id, label)
         bridge.agent.notify(f"Rewind: checkpoint #{made.number}{': ' + label if label else ''}")
 
+    def _is_idle(self) -> bool:
+        """Whether the agent does nothing; somebody may make it work while a dialog is open."""
+        idle = self.bridge.agent.is_idle()
+        if not idle:
+            self.bridge.agent.notify("Rewind: the agent is at work; stop it (Esc) or wait for it",
+                                     WARNING)
+        return idle
+
     # ---- the browser
 
-    def _mended(self) -> bool:
-        """Finish an interrupted restore, or go back; False when the user does neither."""
+    def _mend(self) -> None:
+        """Finish an interrupted restore, or go back."""
         bridge = self.bridge
         choice = bridge.agent.select("A restore was interrupted: files may be of two states",
                                      [FINISH, GO_BACK])
-        if choice == FINISH:
-            outcome = moving.resume(bridge.engine)
-        elif choice == GO_BACK:
-            outcome = moving.abort(bridge.engine)
-        else:
-            return False
+        if not choice:
+            return
+        outcome = moving.resume(bridge.engine) if choice == FINISH else moving.abort(bridge.engine)
         bridge.points.refresh()
+        if choice == FINISH and outcome.target is not None:
+            bridge.mark(marks.OP, restores.moved_to(outcome.target, outcome, bridge).op())
         bridge.agent.notify(f"Rewind: {plural(len(outcome.plan.steps), 'change')}, verified")
-        return False
 
     def _browse(self) -> None:
         bridge = self.bridge
@@ -105,18 +112,26 @@ class Browser:
         bridge.engine.store.objects.close()
         entries = {entry.id: entry for entry in bridge.agent.entries()}
         rows: dict[str, Checkpoint | Point] = {}
-        for cp in timeline.checkpoints[:_MOST]:
+        for cp in timeline.checkpoints:
             rows[_row(cp, bridge.session.lineage)] = cp
         for point in reversed(bridge.points.older().values()):
             rows[_older_row(point)] = point
-        extra = [UNDO] if self._last_move(timeline) else []
-        extra += [REDO] if timeline.position.redo else []
+        before, undone = self._last_move(timeline), timeline.position.redo
+        undo = f"{UNDO}  (to #{before.number}, {age(before.time)})" if before else UNDO
+        extra = [undo] if before else []
+        extra += [REDO] if undone else []
+        names, start = list(rows), 0
         while True:
-            choice = bridge.agent.select("Rewind to", [*extra, *rows, *self._offer_keys()])
-            if choice == UNDO:
-                self._undo(timeline)
-            elif choice == REDO:
-                self._redo()
+            older = [OLDER] if len(names) > start + _MOST else []
+            choice = bridge.agent.select("Rewind to", [
+                *extra, *names[start : start + _MOST], *older, *self._offer_keys()])
+            if choice == OLDER:
+                start += _MOST
+                continue
+            if choice == undo and self._is_idle():
+                self._step(bridge.engine.undo_restore(), "undone")
+            elif choice == REDO and self._is_idle():
+                self._step(bridge.engine.redo(), "redone")
             elif choice == ESCAPES:
                 self._set_keys()
             elif choice in rows and self._offer(rows[choice], entries):
@@ -135,16 +150,21 @@ class Browser:
         choice = bridge.agent.select(_preview(checkpoint, plan), options)
         if not choice:
             return True
+        if not self._is_idle():
+            return False
         moved = None
         if choice != TALK:
             moved = restores.restore(bridge, checkpoint)
         if choice == FILES or target is None:
-            bridge.agent.append(marks.OP, moved.op() if moved else marks.op())
+            assert moved is not None
+            bridge.mark(marks.OP, moved.op())
         else:
-            self._navigate(checkpoint, target, moved)
+            self._navigate(target.id, moved, checkpoint)
+            if target.kind == USER:
+                bridge.agent.set_editor_text(target.text)
         done = plural(moved.changes, "change") if moved else "files are as they were"
-        bridge.agent.notify(f"Rewind: back at #{checkpoint.number} ({done}); "
-                            "/rewind takes it back")
+        back = f"; /{bridge.session.browser} takes it back" if moved and moved.record else ""
+        bridge.agent.notify(f"Rewind: back at #{checkpoint.number} ({done}){back}")
         bridge.show()
         return False
 
@@ -159,30 +179,22 @@ class Browser:
             return next((entry for entry in entries.values() if entry.kind == USER), None)
         return None
 
-    def _navigate(self, checkpoint: Checkpoint, target: Entry, moved: Moved | None) -> None:
-        """Move the conversation, after the files; the prompt goes back into the editor."""
+    def _navigate(self, entry: str, moved: Moved | None, checkpoint: Checkpoint) -> None:
+        """Move the conversation, after the files if they were moved."""
         bridge = self.bridge
         before = bridge.agent.leaf()
-        if target.id == before:  # nothing to move
+        if entry == before:  # nothing to move
             if moved is not None:
-                bridge.agent.append(marks.OP, moved.op())
+                bridge.mark(marks.OP, moved.op())
             return
-        bridge.navigating = moved or Moved(bridge.points.baseline(
-            Place("settle", at.AT_TURN, label="before the conversation was moved")))
-        try:
-            if not bridge.agent.navigate(target.id):
-                raise RewindError("the conversation stayed where it was",
-                                  hint="files were restored; /rewind takes it back")
-        finally:
-            bridge.navigating = None
+        if not restores.navigate(bridge, entry, moved):
+            raise RewindError("the conversation stayed where it was", hint="files were "
+                              f"restored; /{bridge.session.browser} takes it back")
         data: dict[str, object] = {"agent": bridge.session.agent, "session": bridge.session.id,
-                                   "from": before, "to": target.id,
-                                   "checkpoint": checkpoint.id}
-        if moved is not None and moved.undo:
-            data["move"] = moved.undo
+                                   "from": before, "to": entry, "checkpoint": checkpoint.id}
+        if moved is not None and moved.record:
+            data["move"] = moved.record
         bridge.engine.note(ops.NAVIGATE, data)
-        if target.kind == USER:
-            bridge.agent.set_editor_text(target.text)
 
     # ---- undo and redo
 
@@ -190,45 +202,29 @@ class Browser:
         move = timeline.position.move
         return timeline.by_id.get(move.record.id) if move else None
 
-    def _undo(self, timeline: Timeline) -> None:
-        bridge = self.bridge
-        before = self._last_move(timeline)
-        outcome = bridge.engine.undo_restore()
-        bridge.points.refresh()
-        current = before.snapshot if before else ""
-        moved = Moved(current, outcome.rescue.snapshot if outcome.rescue else "")
-        bridge.agent.append(marks.OP, moved.op())
-        self._navigate_back(before)
-        bridge.agent.notify(f"Rewind: undone ({plural(len(outcome.plan.steps), 'change')}); "
-                            "/rewind can redo it")
+    def _step(self, outcome: Outcome, word: str) -> None:
+        """Files went a step back or forward; the conversation follows, if it was moved along."""
+        bridge, target = self.bridge, outcome.target
+        assert target is not None
+        moved = restores.moved_to(target, outcome, bridge)
+        stood = self._stood_before(target)
+        if stood:
+            self._navigate(stood, moved, target)
+        else:
+            bridge.mark(marks.OP, moved.op())
+        bridge.agent.notify(f"Rewind: {word} ({plural(moved.changes, 'change')})")
         bridge.show()
 
-    def _navigate_back(self, before: Checkpoint | None) -> None:
-        """With the files goes the conversation, where it was moved along with them."""
+    def _stood_before(self, rescue: Checkpoint) -> str:
+        """Where this session stood before the move that a rescue was taken for, if it was moved
+        along with the files."""
         bridge = self.bridge
-        records = bridge.engine.ledger.records()
-        for record in reversed(records):
-            if record.op != ops.NAVIGATE:
-                continue
-            if (before is not None and record.text("move") == before.snapshot
-                    and record.text("session") == bridge.session.id
-                    and bridge.agent.entry(record.text("from")) is not None):
-                bridge.navigating = Moved(before.snapshot)
-                try:
-                    bridge.agent.navigate(record.text("from"))
-                finally:
-                    bridge.navigating = None
-            return
-
-    def _redo(self) -> None:
-        bridge = self.bridge
-        outcome = bridge.engine.redo()
-        bridge.points.refresh()
-        target = outcome.target.snapshot if outcome.target else ""
-        bridge.agent.append(marks.OP, Moved(
-            target, outcome.rescue.snapshot if outcome.rescue else "").op())
-        bridge.agent.notify(f"Rewind: redone ({plural(len(outcome.plan.steps), 'change')})")
-        bridge.show()
+        for record in bridge.engine.notes(ops.NAVIGATE):
+            entry = record.text("from")
+            if (record.text("move") == rescue.id and record.text("session") == bridge.session.id
+                    and bridge.agent.entry(entry) is not None):
+                return entry
+        return ""
 
     # ---- Esc Esc
 
@@ -237,26 +233,33 @@ class Browser:
         if bridge.session.mode == "tui" and bridge.session.settings.get(_ESCAPE) == "none":
             bridge.agent.listen_to_keys()
         if bridge.engine.journal.exists():
-            bridge.agent.notify("Rewind: a restore was interrupted; /rewind finishes it or goes "
-                                "back", WARNING)
+            bridge.agent.notify(f"Rewind: a restore was interrupted; /{bridge.session.browser} "
+                                "finishes it or goes back", WARNING)
 
     def _offer_keys(self) -> list[str]:
-        """Pi's own Esc Esc opens /tree. Only when that is turned off can it open this."""
+        """The agent's own Esc Esc goes elsewhere. Only when that is off can it open this."""
         session = self.bridge.session
-        free = session.mode != "tui" or session.agent != "pi"
-        return [] if free or session.settings.get(_ESCAPE) == "none" else [ESCAPES]
+        free = session.mode != "tui" or session.settings.get(_ESCAPE) == "none"
+        return [] if free else [ESCAPES]
 
     def _set_keys(self) -> None:
         bridge = self.bridge
+        of_pi = bridge.session.agent == "pi"
         path = os.path.join(adapter_of("pi").home(), "settings.json")
-        if not bridge.agent.confirm("Esc Esc opens /rewind",
-                                    f'This sets "{_ESCAPE}": "none" in {path}, so that Esc Esc '
-                                    "does not open /tree any more."):
+        where = path if of_pi else "the settings of omp"
+        command = f"/{bridge.session.browser}"
+        if not bridge.agent.confirm(f"Esc Esc opens {command}",
+                                    f'This sets "{_ESCAPE}": "none" in {where}: what Esc Esc '
+                                    "opened so far stays behind its command."):
             return
-        plan_edit(path, lambda data: data.update({_ESCAPE: "none"})).apply()
+        if of_pi:
+            plan_edit(path, lambda data: data.update({_ESCAPE: "none"})).apply()
+        else:
+            bridge.agent.set_setting(_ESCAPE, "none")
+            bridge.agent.listen_to_keys()
         bridge.session.settings[_ESCAPE] = "none"
-        bridge.agent.notify("Rewind: Esc Esc on an empty line opens /rewind, in the next session "
-                            "or after /reload")
+        when = ", in the next session or after /reload" if of_pi else ""
+        bridge.agent.notify(f"Rewind: Esc Esc on an empty line opens {command}{when}")
 
 
 def _row(cp: Checkpoint, lineage: list[str]) -> str:
@@ -296,5 +299,5 @@ def _preview(checkpoint: Checkpoint, plan: Plan) -> str:
 def register(bridge: Bridge) -> None:
     browser = Browser(bridge)
     bridge.on("hello", browser.begin)
-    bridge.command("rewind", browser.rewind)
+    bridge.command(bridge.session.browser, browser.rewind)
     bridge.command("checkpoint", browser.checkpoint)

@@ -9,15 +9,17 @@ entries of the session, as `rewind-window`, and read again when the session or i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from coderewind.agents import adapter as at
 from coderewind.api import Rewind
 from coderewind.bridge.agent import ASSISTANT, USER, Entry
 from coderewind.bridge.bridge import Bridge
 from coderewind.bridge.points import SAVE, Place
+from coderewind.context import words
 from coderewind.context.messages import CHECKPOINT, REWIND, Call, Messages, Result
 from coderewind.context.projection import blocks, is_call, text_of
-from coderewind.context.rewinder import ContextRewind, Rewound, Window
+from coderewind.context.rewinder import ContextRewind, Rewound
 from coderewind.context.tools import Tool, ToolError
 from coderewind.context.tree import now
 from coderewind.errors import RewindError
@@ -62,6 +64,9 @@ class Rows(Messages[Row]):
     def text(self, message: Row) -> str:
         return message.entry.text
 
+    def is_report(self, message: Row) -> bool:
+        return False  # ours are entries of another kind
+
 
 class _Files:
     """The worktree, its checkpoints bound to where the conversation stands."""
@@ -85,17 +90,18 @@ class _Files:
         from coderewind.bridge import marks, restores
 
         moved = restores.restore(self.bridge, self.bridge.engine.resolve(target))
-        self.bridge.agent.append(marks.OP, moved.op())
+        self.bridge.mark(marks.OP, moved.op())
 
 
 class Exploring:
     """The windows of one session."""
 
-    def __init__(self, bridge: Bridge) -> None:
+    kept_apart: ClassVar[Data] = {"executionMode": "sequential"}  # from calls beside them
+
+    def __init__(self, bridge: Bridge, how: Messages[Row]) -> None:
         self.bridge = bridge
-        self.rewinder = ContextRewind(Rows(), files=_Files(bridge),
-                                      gate=Rewind(bridge.engine).gate())
-        self._entries: dict[str, str] = {}  # a checkpoint's call -> the entry of its reply
+        gate = Rewind(bridge.engine).gate(subagent=bridge.session.is_subagent)
+        self.rewinder = ContextRewind(how, files=_Files(bridge), gate=gate)
 
     def offer(self) -> None:
         tools = self.rewinder.tools()
@@ -111,46 +117,51 @@ class Exploring:
     def begin(self, _data: Data, leaf: str) -> None:
         """Take the state from the branch that the session is on."""
         windows: list[Data] = []
-        self._entries = {}
+        request: Data | None = None
+        ended = ""
         for entry in reversed(self.bridge.agent.branch(leaf)):
-            if entry.custom != WINDOW:
+            data = self._note_in(entry)
+            if not data:
                 continue
-            data = entry.data
+            request, ended = None, ""
             if data.get("op") == "open":
                 windows.append(data)
-                self._entries[str(data.get("call"))] = str(data.get("entry"))
+            elif data.get("op") == "rewind":
+                request = {**data, "restoreFiles": False}  # the user was asked in another process
             elif data.get("op") == "close":
                 calls = [window.get("call") for window in windows]
                 if data.get("call") in calls:
                     del windows[calls.index(data.get("call")):]
+                ended = words.COMPLETED
             else:
                 windows = []
-        self.rewinder.load({"windows": windows})
+                ended = str(data.get("says") or "")
+        self.rewinder.load({"windows": windows, "request": request, "ended": ended})
         self._show()
 
     def moved(self, data: Data, leaf: str) -> None:
         new = data.get("newLeafId")
         self.begin({}, new if isinstance(new, str) else leaf)
 
-    def asked(self, _data: Data, _leaf: str) -> None:
+    def asked(self, _data: Data, leaf: str) -> Data | None:
         """A new prompt; what is sent to an agent at work is none."""
-        if suspended := self.rewinder.new_prompt():
-            self.bridge.agent.append(WINDOW, {"op": "suspend"})
-            self._tell(suspended, "the agent's checkpoint “{}” ended with your new prompt")
+        suspended = self.rewinder.new_prompt()
+        if suspended:
+            self.bridge.agent.append(WINDOW, self._suspension())
+            self.bridge.say(f"Rewind: the agent's checkpoint “{suspended[-1].goal}” ended with "
+                            "your new prompt")
+            self._show()
+        return None
 
     def turn_ended(self, data: Data, leaf: str) -> Data | None:
         """Apply what the tools were asked for, in entries that Pi appends."""
         if data.get("outcome") == "aborted":
             suspended = self.rewinder.aborted()
             self._show()
-            return {"entries": [_note({"op": "suspend"})]} if suspended else None
+            return {"entries": [_note(self._suspension())]} if suspended else None
         rows = self._rows(data, leaf) if self.rewinder.requested else []
-        known = [window.call for window in self.rewinder.windows]
         rewound = self.rewinder.settle(rows)
-        entries = [self._opened(window, data) for window in self.rewinder.windows
-                   if window.call not in known]
-        if rewound is not None:
-            entries += _pruned(rewound, rows)
+        entries = _pruned(rewound, rows) if rewound is not None else []
         reminder = "" if data.get("toolResultEntryIds") else self.rewinder.reminder()
         if reminder:
             entries.append({"type": "custom_message", "customType": REMINDER,
@@ -167,8 +178,8 @@ class Exploring:
         dropped = self.rewinder.drop()
         if dropped:
             self.bridge.agent.append(WINDOW, {"op": "drop"})
-        words = "the agent's checkpoint is forgotten" if dropped else "no checkpoint is active"
-        self.bridge.agent.notify(f"Rewind: {words}")
+        said = "the agent's checkpoint is forgotten" if dropped else "no checkpoint is active"
+        self.bridge.agent.notify(f"Rewind: {said}")
         self._show()
 
     # ----
@@ -177,7 +188,7 @@ class Exploring:
         definition: Data = {"name": tool.name, "label": tool.name.capitalize(),
                             "description": tool.description, "parameters": tool.parameters,
                             "promptSnippet": tool.description.partition(".")[0],
-                            "executionMode": "sequential"}
+                            **self.kept_apart}
         self.bridge.tool(definition, lambda call, given: self._run(tool, call, given))
 
     def _run(self, tool: Tool, call: str, given: Data) -> Data:
@@ -187,43 +198,58 @@ class Exploring:
             said = str(tool.run(given, call))
         except ToolError as error:
             raise RewindError(str(error)) from error
+        details = self._opened() if tool.name == CHECKPOINT else self._requested()
         self._show()
-        details: Data = {"startedAt": now()}
-        if tool.name == CHECKPOINT:
-            details["goal"] = given.get("goal")
-        else:
-            details |= {"report": given.get("report"), "rewound": True}
         return {"content": [{"type": "text", "text": said}], "details": details}
+
+    def _opened(self) -> Data:
+        """Write a new window down, at once: no end of this process may lose it."""
+        window = self._state("windows", -1)
+        self.bridge.agent.append(WINDOW, {"op": "open", **window})
+        return {"goal": window["goal"], "startedAt": window["startedAt"]}
+
+    def _requested(self) -> Data:
+        request = self._state("request")
+        self.bridge.agent.append(WINDOW, {"op": "rewind", **request})
+        return {"report": request["report"], "rewound": True}
+
+    def _state(self, key: str, at: int | None = None) -> Data:
+        found = self.rewinder.state()[key]
+        found = found[at] if at is not None and isinstance(found, list) else found
+        assert isinstance(found, dict)
+        return found
+
+    def _suspension(self) -> Data:
+        return {"op": "suspend", "says": self.rewinder.state()["ended"]}
 
     def _confirm(self) -> None:
         """The setting allows it in general, the user's word in this case."""
         agent = self.bridge.agent
+        self.rewinder.gate.may_restore = Rewind(self.bridge.engine).gate().may_restore
         if self.rewinder.gate.may_restore and agent.has_ui and not agent.confirm(
             "Restore files?", "The agent wants to put the files back as they were at its "
                               "checkpoint. Undo takes that back."
         ):
             raise ToolError("The user does not want the files to be restored.")
 
-    def _opened(self, window: Window, data: Data) -> Data:
-        self._entries[window.call] = str(data.get("messageEntryId"))
-        return _note({"op": "open", **window.as_json(), "entry": self._entries[window.call]})
+    def _note_in(self, entry: Entry) -> Data:
+        return note_in(entry)
 
     def _rows(self, data: Data, leaf: str) -> list[Row]:
         """The branch, with the messages of the turns that hold checkpoint and rewind."""
-        whole = {str(data.get("messageEntryId")), *_texts(data.get("toolResultEntryIds")),
-                 *self._entries.values()}
-        rows: list[Row] = []
-        beside = False  # the results of a checkpoint's reply follow it
-        for entry in reversed(self.bridge.agent.branch(leaf)):
-            beside = beside and entry.kind != ASSISTANT
-            wanted = entry.id in whole or (beside and entry.kind == _RESULT)
-            rows.append(Row(entry, self.bridge.agent.message(entry.id) if wanted else None))
-            beside = beside or entry.id in self._entries.values()
-        return rows
-
-    def _tell(self, windows: Sequence[Window], words: str) -> None:
-        self.bridge.say(f"Rewind: {words.format(windows[-1].goal)}")
-        self._show()
+        branch = self.bridge.agent.branch(leaf)[::-1]
+        whole = {str(data.get("messageEntryId")), *_texts(data.get("toolResultEntryIds"))}
+        reply, opens = "", False
+        for entry in branch:
+            if entry.kind == ASSISTANT:
+                reply, opens = entry.id, False
+            elif self._note_in(entry).get("op") == "open":
+                opens = True
+                whole.add(reply)
+            elif opens and entry.kind == _RESULT:
+                whole.add(entry.id)
+        message = self.bridge.agent.message
+        return [Row(entry, message(entry.id) if entry.id in whole else None) for entry in branch]
 
     def _show(self) -> None:
         windows = self.rewinder.windows
@@ -250,6 +276,11 @@ def _pruned(rewound: Rewound[Row], rows: Sequence[Row]) -> list[Data]:
     ]
 
 
+def note_in(entry: Entry) -> Data:
+    """What an entry says about windows; empty for others."""
+    return entry.data if entry.custom == WINDOW else {}
+
+
 def _note(data: Mapping[str, object]) -> Data:
     return {"type": "custom", "customType": WINDOW, "data": dict(data)}
 
@@ -259,7 +290,7 @@ def _texts(value: object) -> list[str]:
 
 
 def register(bridge: Bridge) -> None:
-    exploring = Exploring(bridge)
+    exploring = Exploring(bridge, Rows())
     exploring.offer()
     for name, handler in (
         ("hello", exploring.begin),

@@ -35,7 +35,7 @@ class Fork:
         if session.reason == "fork" and session.previous_file:
             current, undo = marks.pending_fork(session.previous_file)
             if current:
-                self.bridge.agent.append(marks.OP, marks.op(current, undo))
+                self.bridge.mark(marks.OP, marks.op(current, undo))
 
     def preferred(self, data: Data, _leaf: str) -> None:
         """Another extension forks next, and wants the files left alone."""
@@ -73,15 +73,15 @@ class Fork:
             self._keep()
         elif choice == ALL and point is not None:
             moved = restores.restore(bridge, point)
-            bridge.agent.append(marks.FORK, marks.fork(moved.current, moved.undo))
+            bridge.mark(marks.FORK, marks.fork(moved.current, moved.undo))
             bridge.say("Rewind: files restored")
         elif choice == CODE and point is not None:
-            bridge.agent.append(marks.OP, restores.restore(bridge, point).op())
+            bridge.mark(marks.OP, restores.restore(bridge, point).op())
             bridge.say("Rewind: files restored, the conversation is as it was")
             bridge.show()
             return CANCEL
         elif choice == restores.UNDO and undo is not None:
-            bridge.agent.append(marks.OP, restores.take_back(bridge, undo).op())
+            bridge.mark(marks.OP, restores.take_back(bridge, undo).op())
             bridge.say("Rewind: files are as before the last rewind")
             bridge.show()
             return CANCEL
@@ -91,7 +91,7 @@ class Fork:
 
     def _keep(self) -> None:
         settle = Place(SETTLE, at.AT_TURN, label="before a fork")
-        self.bridge.agent.append(marks.FORK, marks.fork(self.bridge.points.baseline(settle)))
+        self.bridge.mark(marks.FORK, marks.fork(self.bridge.points.baseline(settle)))
 
 
 def register(bridge: Bridge) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import os
 
+from coderewind.agents.rewind_hook import APART
+
 TURN = "rewind-turn"
 OP = "rewind-op"
 FORK = "rewind-fork-pending"
@@ -42,13 +44,24 @@ def fork(current: str, undo: str = "") -> dict[str, object]:
     return {"v": VERSION, "current": current, **({"undo": undo} if undo else {})}
 
 
+def apart(data: dict[str, object]) -> dict[str, object]:
+    """The same for a store in the repository."""
+    found = dict(data)
+    snapshots = data.get("snapshots")
+    if isinstance(snapshots, list):
+        found["snapshots"] = [APART + snapshot for snapshot in snapshots]
+    for key in ("current", "undo"):
+        if isinstance(snapshot := data.get(key), str):
+            found[key] = APART + snapshot
+    return found
+
+
 def undo_in(data: dict[str, object]) -> str:
     """The snapshot that an op goes back to; '' when it has none."""
     snapshots, index = data.get("snapshots"), data.get("undo")
     if not isinstance(snapshots, list) or not isinstance(index, int) or isinstance(index, bool):
         return ""
-    snapshot = snapshots[index] if 0 <= index < len(snapshots) else ""
-    return snapshot if isinstance(snapshot, str) else ""
+    return _name(snapshots[index]) if 0 <= index < len(snapshots) else ""
 
 
 def pending_fork(path: str) -> tuple[str, str]:
@@ -64,7 +77,7 @@ def pending_fork(path: str) -> tuple[str, str]:
             continue
         data = row.get("data")
         if isinstance(data, dict) and data.get("v") == VERSION:
-            return _text(data.get("current")), _text(data.get("undo"))
+            return _name(data.get("current")), _name(data.get("undo"))
     return "", ""
 
 
@@ -91,5 +104,5 @@ def _index(snapshots: list[str], snapshot: str) -> int:
     return snapshots.index(snapshot)
 
 
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
+def _name(value: object) -> str:
+    return value.removeprefix(APART) if isinstance(value, str) else ""

@@ -8,7 +8,13 @@ from coderewind.bridge.bridge import Bridge
 
 def _context(bridge: Bridge) -> None:
     """The agent's own checkpoints, where the user has turned them on."""
-    if bridge.session.agent == "pi" and bridge.settings.flag("checkpoint.enabled"):
+    if not bridge.settings.flag("checkpoint.enabled"):
+        return
+    if bridge.session.agent == "omp":
+        from coderewind.bridge import omp_context
+
+        omp_context.register(bridge)
+    else:
         from coderewind.bridge import context
 
         context.register(bridge)

@@ -113,8 +113,11 @@ class Points:
             finally:
                 engine.store.objects.close()
         for cp in made:
-            if cp.anchor.entry and cp.kind in _POINTS:
-                self._by_entry[cp.anchor.entry] = cp
+            entry = cp.anchor.entry
+            if entry and cp.kind == START:
+                self._by_entry.setdefault(entry, cp)
+            elif entry and cp.kind in _POINTS:
+                self._by_entry[entry] = cp
         return made
 
     def baseline(self, place: Place) -> str:

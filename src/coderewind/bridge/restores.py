@@ -6,9 +6,11 @@ newest move of the worktree may be the other one's.
 
 from __future__ import annotations
 
+from coderewind.agents import adapter as at
 from coderewind.agents.rewind_hook import Point
 from coderewind.bridge import marks
 from coderewind.bridge.bridge import Bridge
+from coderewind.bridge.points import SETTLE, Place
 from coderewind.engine import legacy
 from coderewind.engine.moving import other_head
 from coderewind.model.records import Checkpoint
@@ -21,13 +23,17 @@ UNDO = "Undo last file rewind"
 
 
 class Moved:
-    """Where the files stand now, and the snapshot that goes back; both in the session's terms."""
+    """Where the files stand now, and the snapshot that goes back; both in the session's terms.
+    `record` is the move in the ledger, '' when no file had to be changed."""
 
-    __slots__ = ("changes", "current", "undo")
+    __slots__ = ("changes", "current", "record", "undo")
 
-    def __init__(self, current: str, undo: str = "", changes: int = 0) -> None:
+    def __init__(
+        self, current: str, undo: str = "", *, record: str = "", changes: int = 0
+    ) -> None:
         self.current = current
         self.undo = undo
+        self.record = record
         self.changes = changes
 
     def op(self, bindings: list[marks.Binding] | None = None) -> dict[str, object]:
@@ -60,7 +66,7 @@ def restore(bridge: Bridge, point: Checkpoint | Point) -> Moved:
         RewindError: they cannot be restored; nothing was changed, or it says how to go on.
     """
     checkpoint = legacy.take_over(bridge.engine, point) if isinstance(point, Point) else point
-    return _moved(bridge, bridge.engine.restore(checkpoint), checkpoint)
+    return moved_to(checkpoint, bridge.engine.restore(checkpoint), bridge)
 
 
 def take_back(bridge: Bridge, checkpoint: Checkpoint) -> Moved:
@@ -68,11 +74,28 @@ def take_back(bridge: Bridge, checkpoint: Checkpoint) -> Moved:
     engine = bridge.engine
     move = engine.timeline().position.move
     if move is not None and move.record.oid("snapshot") == checkpoint.snapshot:
-        return _moved(bridge, engine.undo_restore(), checkpoint)
+        return moved_to(checkpoint, engine.undo_restore(), bridge)
     return restore(bridge, checkpoint)
 
 
-def _moved(bridge: Bridge, outcome: Outcome, checkpoint: Checkpoint) -> Moved:
+def navigate(bridge: Bridge, entry: str, moved: Moved | None = None) -> bool:
+    """Move the conversation without asking anything; the files have been moved, or stay.
+
+    Raises:
+        CallFailed: the agent refuses, with its reason.
+    """
+    settle = Place(SETTLE, at.AT_TURN, label="before the conversation was moved")
+    bridge.navigating = moved or Moved(bridge.points.baseline(settle))
+    try:
+        return bridge.agent.navigate(entry)
+    finally:
+        bridge.navigating = None
+
+
+def moved_to(checkpoint: Checkpoint, outcome: Outcome, bridge: Bridge) -> Moved:
+    """What is to be written down of a move that the engine has made."""
     bridge.points.refresh()
-    undo = outcome.rescue.snapshot if outcome.rescue else ""
-    return Moved(checkpoint.snapshot, undo, len(outcome.plan.steps))
+    rescue, changes = outcome.rescue, len(outcome.plan.steps)
+    if rescue is None:
+        return Moved(checkpoint.snapshot, changes=changes)
+    return Moved(checkpoint.snapshot, rescue.snapshot, record=rescue.id, changes=changes)

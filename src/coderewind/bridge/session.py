@@ -38,9 +38,20 @@ class Session:
         self.lineage: list[str] = [self.id] if self.id else []
 
     @property
+    def browser(self) -> str:
+        """The command that lists the checkpoints; omp has a /rewind of its own."""
+        return "checkpoints" if self.agent == "omp" else "rewind"
+
+    @property
     def parent(self) -> str:
         """The session that this one was forked from, '' when it was not."""
         return id_of_file(self.parent_file)
+
+    @property
+    def is_subagent(self) -> bool:
+        """Whether another agent started this one: omp keeps such a session below its parent's."""
+        below = self.parent_file.removesuffix(".jsonl")
+        return bool(below) and os.path.dirname(self.file) == below
 
     def find_lineage(self, checkpoints: Iterable[Checkpoint]) -> None:
         """Follow the parents: by the headers of session files and, where one is gone, by what

@@ -83,14 +83,14 @@ class Tree:
                     Place(SETTLE, at.AT_TURN, label="before the conversation was moved")))
         except RewindError as error:
             bridge.say_once(f"no checkpoint: {error.message}")
-        bridge.agent.append(marks.OP, moved.op(bindings) if moved else marks.op())
+        bridge.mark(marks.OP, moved.op(bindings) if moved else marks.op())
         bridge.show()
 
     def _note_unfinished(self) -> None:
         """Files were moved, but then the agent did not go there: undo must know of it."""
         moved, self._moved = self._moved, None
         if moved is not None:
-            self.bridge.agent.append(marks.OP, moved.op())
+            self.bridge.mark(marks.OP, moved.op())
 
     def settled(self, _data: Data, _leaf: str) -> None:
         self._note_unfinished()

@@ -43,7 +43,8 @@ class Turns:
     # ---- events
 
     def begin(self, _data: Data, _leaf: str) -> None:
-        """A point when the session starts, so that there is always one to fall back to."""
+        """A point when the session starts, so that there is always one to fall back to. Not where
+        nobody is there to: the prompt that it is started with has its own at once."""
         bridge, session = self.bridge, self.bridge.session
         branch = bridge.agent.branch(session.leaf)
         self._known.update(entry.id for entry in branch)
@@ -51,12 +52,12 @@ class Turns:
         prompt = next((entry for entry in branch if entry.kind == USER), None)
         if prompt is not None:
             self.prompt, self.prompt_id = prompt.text, prompt.id
-        if session.reason != RESPAWN:
+        if session.reason == RESPAWN:
+            self._look(session.leaf)
+        elif session.has_ui or visible:
             entry = visible.id if visible else ""
             where = at.AT_ENTRY if entry else at.AT_START
             self._make(Place(START, where, entry, label="session started"))
-        else:
-            self._look(session.leaf)
         self.bridge.show()
 
     def asked(self, _data: Data, leaf: str) -> None:
@@ -143,8 +144,7 @@ class Turns:
         """A point that has an entry of its own in the session."""
         for cp in self._make(place):
             self._known.add(cp.anchor.entry)
-            self.bridge.agent.append(
-                marks.OP, marks.op(bindings=[(cp.anchor.entry, cp.snapshot)]))
+            self.bridge.mark(marks.OP, marks.op(bindings=[(cp.anchor.entry, cp.snapshot)]))
         self.bridge.show()
 
     def _make(self, *places: Place) -> list[Checkpoint]:
@@ -158,7 +158,7 @@ class Turns:
     def _write_down(self) -> None:
         bindings, self._bindings = self._bindings, []
         if bindings:
-            self.bridge.agent.append(marks.TURN, marks.turn(bindings))
+            self.bridge.mark(marks.TURN, marks.turn(bindings))
 
 
 def register(bridge: Bridge) -> None:

@@ -7,6 +7,7 @@ import click
 from coderewind.agents import connect
 from coderewind.agents import tier as tiers
 from coderewind.agents.connect import Found
+from coderewind.agents.connection import USER
 from coderewind.agents.known import connection_of
 from coderewind.cli.app import App
 from coderewind.errors import RewindError
@@ -84,11 +85,13 @@ def connect_agents(
                               hint="rewind config --unregister-hooks first")
         change.apply()
         found = connect.found(agent)
-        commands, problem = connection.add_commands(found.path, found.version)
+        commands, problem = False, ""
+        if scope == USER:
+            commands, problem = connection.add_commands(found.path, found.version)
         if problem:
             app.warn(f"{problem}; checkpoints are made without it")
         done.append({"agent": agent, "file": change.path, "changed": change.is_change,
-                     "tier": tier_name if connection.has_tiers else "", "plugin": commands})
+                     "tier": tier_name if connection.has_tiers else "", "commands": commands})
     return done
 
 
@@ -116,7 +119,7 @@ def show_disconnected(rows: list[dict[str, object]]) -> None:
 def show_connected(rows: list[dict[str, object]]) -> None:
     for row in rows:
         word = "connected" if row["changed"] else "is connected already"
-        commands = ", /rewind-list and more inside it" if row["plugin"] else ""
+        commands = ", /rewind-list and more inside it" if row["commands"] else ""
         tier = f" (tier {row['tier']})" if row["tier"] else ""
         click.echo(f"  {row['agent']} {word}: {row['file']}{tier}{commands}")
 

@@ -21,10 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeVar
 
+    import click
+
     F = TypeVar("F", bound=Callable[..., object])
 
 
-_UNITS = {"restored": "files", "checked": "objects"}
+_UNITS = {"looked at": "folders", "checked": "objects", "read": "bytes", "stored": "bytes"}
+_AT_ONCE = 0.3  # seconds; what takes no longer needs no progress
 
 
 class App:
@@ -35,11 +38,17 @@ class App:
         self.as_json = as_json
         self._progress_shown = False
         self._progress_at = 0.0
+        self._began = time.monotonic()
 
     def engine(self, *, create: bool = False) -> Engine:
         """The engine of the chosen folder; says so when a restore was interrupted."""
         engine = open_engine(self.directory, create=create, progress=self.progress)
-        if engine.is_interrupted():
+        try:
+            interrupted = engine.interrupted()
+        except RewindError as error:
+            self.warn(f"{error.message}: {error.hint}")
+            return engine
+        if interrupted is not None:
             self.warn(
                 "a restore was interrupted here: `rewind restore --continue` finishes it, "
                 "`rewind restore --abort` goes back"
@@ -49,12 +58,16 @@ class App:
     def progress(self, verb: str, count: int) -> None:
         """Show on a terminal that long work goes on; without a count, which work."""
         now = time.monotonic()
-        if 0 < count < 500 or now - self._progress_at < 0.1 or not _is_terminal(sys.stderr):
+        if now - self._progress_at < 0.1 or (count and now - self._began < _AT_ONCE):
             return
         self._progress_at = now
+        if not _can_draw(sys.stderr):
+            return
         self._progress_shown = True
-        much = f"{verb} {count:,} {_UNITS.get(verb, 'folders')}" if count else verb
-        sys.stderr.write(f"\r\x1b[K{much} …")
+        unit = _UNITS.get(verb, "files")
+        one = unit.removesuffix("s") if count == 1 else unit
+        much = size_words(count) if unit == "bytes" else f"{count:,} {one}"
+        sys.stderr.write(f"\r\x1b[K{verb} {much} …" if count else f"\r\x1b[K{verb} …")
         sys.stderr.flush()
 
     def end_progress(self) -> None:
@@ -65,10 +78,18 @@ class App:
     def out(self, data: object, text: Callable[[], None]) -> None:
         """Show a result: as one JSON document, or by a function that prints it."""
         self.end_progress()
-        if self.as_json:
-            print(json.dumps(data))
-        else:
-            text()
+        try:
+            if self.as_json:
+                print(json.dumps(data))
+            else:
+                text()
+            if sys.stdout is not None:
+                sys.stdout.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise RewindError(f"the result could not be printed: {error.strerror or error}",
+                              hint="all else was done") from error
 
     def warn(self, words: str) -> None:
         self.end_progress()
@@ -76,6 +97,7 @@ class App:
 
     def confirm(self, question: str, *, yes: bool) -> None:
         """Ask, unless --yes was given; without a terminal there is nobody to ask."""
+        self.end_progress()
         if yes:
             return
         if self.as_json or not _is_terminal(sys.stdin):
@@ -83,7 +105,7 @@ class App:
                               exit_code=2)
         import click
 
-        if not click.confirm(question, default=False):
+        if not click.confirm(question, default=False, err=True):
             raise RewindError("nothing was changed", exit_code=1)
 
     def can_ask(self) -> bool:
@@ -100,7 +122,8 @@ class App:
         for depth in range(1, len(parts) + 1):
             if os.path.realpath(b"/".join(parts[:depth]) or b"/") == engine.workspace.root:
                 return b"/".join(parts[depth:])
-        raise RewindError(f"{path} is outside {to_text(engine.workspace.root)}", exit_code=2)
+        raise RewindError(f"{path} is outside {to_text(engine.workspace.root)}",
+                          hint="name a path inside it", exit_code=2)
 
 
 def command(function: F) -> F:
@@ -110,16 +133,14 @@ def command(function: F) -> F:
     import click
 
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-    @click.option("-C", "directory", metavar="DIR", help="Work in DIR instead of here.")
+    @in_folder
     @click.pass_context
     @functools.wraps(function)
     def wrapped(
-        ctx: click.Context, /, *args: object, as_json: bool, directory: str | None, **kw: object
+        ctx: click.Context, /, *args: object, as_json: bool, directories: tuple[str, ...],
+        **kw: object
     ) -> object:
-        above = ctx.obj["directory"] if isinstance(ctx.obj, dict) else None
-        if above and directory:
-            directory = os.path.join(above, directory)
-        app = App(directory or above, as_json=as_json)
+        app = App(folder_of(ctx, directories), as_json=as_json)
         try:
             return function(app, *args, **kw)
         finally:
@@ -128,11 +149,31 @@ def command(function: F) -> F:
     return wrapped  # type: ignore[return-value]
 
 
+def in_folder(function: F) -> F:
+    """Give a command -C: each one is seen from the one before it, as in git."""
+    import click
+
+    from coderewind.cli.offers import folders
+
+    return click.option("-C", "directories", metavar="DIR", multiple=True, shell_complete=folders,
+                        help="Work in DIR instead of here.")(function)
+
+
+def folder_of(ctx: click.Context, directories: tuple[str, ...]) -> str:
+    """The folder that the -C before and after a command's name lead to."""
+    return os.path.join("", *(ctx.obj or ()), *directories)
+
+
 def _is_terminal(stream: object) -> bool:
     try:
         return bool(stream and stream.isatty())  # type: ignore[attr-defined]
     except ValueError:
         return False
+
+
+def _can_draw(stream: object) -> bool:
+    """Whether it is a terminal that knows colours and how to clear a line."""
+    return os.environ.get("TERM", "dumb") not in ("dumb", "") and _is_terminal(stream)
 
 
 _COLOURS = {"red": 31, "green": 32, "yellow": 33, "cyan": 36}
@@ -144,7 +185,7 @@ def on_terminal() -> bool:
 
 
 def in_colour() -> bool:
-    return on_terminal() and not os.environ.get("NO_COLOR")
+    return _can_draw(sys.stdout) and not os.environ.get("NO_COLOR")
 
 
 def painted(text: str, colour: str | None, *, bold: bool = False) -> str:

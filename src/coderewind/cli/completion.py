@@ -1,45 +1,56 @@
-"""`rewind completion`: shell completion."""
+"""`rewind completion`: shell completion.
+
+click answers what is asked, and has the script for zsh. Those for bash and fish are ours: click's
+insert a label as it is, so that a space in it ends the word and a `$(…)` in it would be run.
+"""
 
 from __future__ import annotations
-
-import os
 
 import click
 
 from coderewind.cli.app import App, command
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
-
-_MOST = 50  # of the newest checkpoints
-_SECOND_NAME = {
-    "bash": "complete -o nosort -F _rewind_completion coderewind\n",
-    "zsh": "compdef _rewind_completion coderewind\n",
-    "fish": "complete --no-files --command coderewind --wraps rewind\n",
+_BASH = r"""_rewind_completion() {
+    local type value words word=${COMP_WORDS[COMP_CWORD]}
+    words=$(IFS=$'\n'; printf %s "${COMP_WORDS[*]}")
+    COMPREPLY=()
+    while IFS=, read -r type value; do
+        case $type in
+            dir) compopt -o dirnames ;;
+            file) compopt -o default ;;
+            plain)
+                case $word in
+                    \'*) value=${value//\'/\'\\\'\'} ;;
+                    \"*) case $value in *[\\\"\$\`!]*) continue ;; esac ;;
+                    *) printf -v value %q "$value" ;;
+                esac
+                COMPREPLY+=("$value") ;;
+        esac
+    done < <(env COMP_WORDS="$words" COMP_CWORD="$COMP_CWORD" _REWIND_COMPLETE=bash_complete \
+        "${1/#~\//$HOME/}" 2>/dev/null)
 }
+complete -o nosort -F _rewind_completion rewind coderewind
+"""
 
+_FISH = r"""function _rewind_completion
+    for line in (env _REWIND_COMPLETE=fish_complete COMP_WORDS=(commandline -cp) \
+            COMP_CWORD=(commandline -t) rewind 2>/dev/null)
+        set -l item (string split -m 1 , -- $line)
+        switch $item[1]
+            case dir
+                __fish_complete_directories $item[2]
+            case file
+                __fish_complete_path $item[2]
+            case plain
+                printf '%s\n' $item[2]
+        end
+    end
+end
+complete --no-files --command rewind --arguments "(_rewind_completion)"
+complete --no-files --command coderewind --wraps rewind
+"""
 
-def checkpoints(
-    ctx: click.Context, param: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """What can stand for a CP: numbers and labels, the newest first."""
-    from click.shell_completion import CompletionItem
-
-    from coderewind.cli.showing import describe
-    from coderewind.errors import RewindError
-    from coderewind.wiring import open_engine
-
-    above = ctx.parent.params.get("directory") if ctx.parent else None
-    folder = os.path.join(above or ".", ctx.params.get("directory") or ".")
-    try:
-        found = open_engine(folder).timeline().checkpoints
-    except (RewindError, OSError):
-        return []
-    items = [CompletionItem(str(cp.number), help=describe(cp) or cp.kind) for cp in found[:_MOST]]
-    items += [CompletionItem(cp.label, help=f"#{cp.number}")
-              for cp in found if cp.label and cp.label.isprintable() and incomplete]
-    return [item for item in items if item.value.startswith(incomplete)]
+_ZSH_TOO = "compdef _rewind_completion coderewind\n"
 
 
 @click.command()
@@ -51,13 +62,15 @@ def completion(app: App, *, shell: str) -> None:
     \b
     bash: in ~/.bashrc  eval "$(rewind completion bash)"
     zsh:  in ~/.zshrc   eval "$(rewind completion zsh)"
-    fish: rewind completion fish > ~/.config/fish/completions/rewind.fish
+    fish: in ~/.config/fish/config.fish  rewind completion fish | source
     """
-    from click.shell_completion import get_completion_class
+    script = {"bash": _BASH, "fish": _FISH}.get(shell) or _zsh()
+    app.out({"shell": shell, "script": script}, lambda: click.echo(script, nl=False))
+
+
+def _zsh() -> str:
+    from click.shell_completion import ZshComplete
 
     from coderewind.cli.top import rewind
 
-    found = get_completion_class(shell)
-    assert found is not None
-    script = found(rewind, {}, "rewind", "_REWIND_COMPLETE").source() + _SECOND_NAME[shell]
-    app.out({"shell": shell, "script": script}, lambda: click.echo(script))
+    return ZshComplete(rewind, {}, "rewind", "_REWIND_COMPLETE").source() + _ZSH_TOO

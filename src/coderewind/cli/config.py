@@ -21,6 +21,7 @@ from coderewind.cli.agents import (
 )
 from coderewind.cli.app import App, command, painted, plural
 from coderewind.cli.ending import Unwell, printable
+from coderewind.cli.offers import settings_and_values
 from coderewind.engine import settings
 from coderewind.errors import RewindError
 from coderewind.store import home
@@ -30,9 +31,10 @@ from coderewind.wiring import find_workspace
 
 
 @click.command()
-@click.argument("key", required=False)
-@click.argument("value", required=False)
-@click.option("--tier", type=click.Choice(settings.TIERS), help="Short for: config tier NAME.")
+@click.argument("key", required=False, shell_complete=settings_and_values)
+@click.argument("value", required=False, shell_complete=settings_and_values)
+@click.option("--tier", type=click.Choice(settings.TIERS),
+              help="Set the tier, and change the hooks of the connected agents to it.")
 @click.option("--project", is_flag=True, help="Set it for this folder only.")
 @click.option("--unset", is_flag=True, help="Take KEY out of the file, so that its default holds.")
 @click.option("--register-hooks", "register", is_flag=True, help="Connect agents.")
@@ -71,6 +73,10 @@ def config(
         if key is not None:
             raise click.UsageError("give --tier or KEY, not both")
         key, value = "tier", tier
+    if unset and value is not None:
+        raise click.UsageError("give VALUE or --unset, not both")
+    if key is None and (unset or project):
+        raise click.UsageError("--unset and --project go with a KEY")
     store = _store(app)
     if unregister:
         rows = disconnect_agents(_named(agents, list(NAMES)), root=worktree_of(app))
@@ -88,14 +94,16 @@ def config(
         return
     if key not in settings.KEYS:
         settings.parse(key, "")  # raises, naming what is near
-    if value is not None or unset:
+    changes = value is not None or unset
+    if changes:
         path = _file(store, project=project)
         make_private(os.path.dirname(path))
         settings.write(path, key, None if unset else settings.parse(key, value or ""))
     loaded = settings.load(store)
+    own = [name for name in NAMES if connect.connected(name, worktree_of(app))] \
+        if key == "tier" and changes and not project else []
     if tier is not None:
         # Agents that are connected follow the tier; others only if that was asked for, too.
-        own = [name for name in NAMES if connect.connected(name, worktree_of(app))]
         names = _named(agents, connect.chosen("all")) if register else own
         if names and not project:
             _register(app, store, names, scope=scope, yes=yes or not register, must=True)
@@ -105,9 +113,12 @@ def config(
 
     def show() -> None:
         click.echo(f"{key} = {json.dumps(data['value'])}  ({data['source']})")
-        if (value is not None or unset) and settings.is_stronger(loaded.source(key), written):
+        if changes and settings.is_stronger(loaded.source(key), written):
             done = f"{'taken out of' if unset else 'set in'} {os.fsdecode(path)}"
             click.echo(f"  {done}, but the {data['source']} setting is stronger")
+        elif own:
+            click.echo(f"  the hooks of {', '.join(own)} stay as they are; they follow with "
+                       f"rewind config --tier {data['value']}")
 
     app.out(data, show)
 
@@ -141,7 +152,7 @@ def _register(
     tier = settings.load(store).text("tier")
     rows = connect_agents(app, names, tier, root=worktree_of(app), scope=scope, yes=yes,
                           replace=yes)
-    none = "  no agent was connected"
+    none = "  no agent was connected" if connect.find() else "  no agent was found to connect"
     app.out({"agents": rows}, lambda: show_connected(rows) if rows else click.echo(none))
 
 
@@ -156,7 +167,8 @@ def _file(store: Store | None, *, project: bool) -> bytes:
     if not project:
         return settings.files(None)["global"]
     if store is None:
-        raise RewindError("this folder is not protected yet", hint="rewind init")
+        raise RewindError("this folder is not protected yet",
+                          hint="rewind init protects it and takes the first checkpoint")
     return settings.files(store)["project"]
 
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 
 import click
 
 from coderewind.cli.app import App, command, in_colour, on_terminal
-from coderewind.cli.completion import checkpoints
+from coderewind.cli.ending import printable
+from coderewind.cli.offers import PATHS, checkpoints
 from coderewind.engine.engine import Engine
 from coderewind.errors import RewindError
-from coderewind.model.paths import to_text
+from coderewind.model.paths import to_text, within
 from coderewind.store.diff import SnapshotView, compare
+from coderewind.store.ignore import UserGit
+from coderewind.store.workspace import Workspace
 
 
 class _PathsAfterDashes(click.Command):
@@ -22,9 +24,12 @@ class _PathsAfterDashes(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if "--" in args:
             at = args.index("--")
-            ctx.meta["coderewind.paths"] = args[at + 1 :]
+            ctx.meta[PATHS] = args[at + 1 :]
             args = args[:at]
         return super().parse_args(ctx, args)
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        return [*super().collect_usage_pieces(ctx), "[-- PATH...]"]
 
 
 @click.command(cls=_PathsAfterDashes)
@@ -40,14 +45,15 @@ def diff(app: App, *, a: str | None, b: str | None, stat: bool, patch: bool) -> 
     now. To see only some files, name them after --.
     """
     engine = app.engine()
-    paths = click.get_current_context().meta.get("coderewind.paths", [])
+    paths = click.get_current_context().meta.get(PATHS, [])
     scope = [app.root_path(engine, path) for path in paths]
     old, new = sides(engine, a, b)
     if app.as_json:
         app.out(_as_json(engine, old, new, scope), lambda: None)
         return
-    _page(patch_of(engine, old, new, scope, stat=stat, patch=patch, columns=_columns(),
-                   colour=in_colour()))
+    out = patch_of(engine, old, new, scope, stat=stat, patch=patch, columns=_columns(),
+                   colour=in_colour())
+    app.out(None, lambda: _page(out, engine.workspace))
 
 
 def sides(engine: Engine, a: str | None, b: str | None) -> tuple[SnapshotView, SnapshotView]:
@@ -80,36 +86,37 @@ def patch_of(
         args.append("--color=always")
     args += [old.tree.hex(), new.tree.hex(), "--"]
     args += [b":(literal)" + path for path in scope if path]
-    return engine.store.git.run(*args) + _other_differences(old, new)
+    other = "".join(line + "\n" for line in _other_differences(old, new, scope))
+    return engine.store.git.run(*args) + other.encode()
 
 
 def _as_json(
     engine: Engine, old: SnapshotView, new: SnapshotView, scope: list[bytes]
 ) -> dict[str, object]:
-    from coderewind.model.paths import within
-
     words = {(False, True): "added", (True, False): "deleted", (True, True): "modified"}
     files = [
         {"path": to_text(d.path), "status": words[bool(d.old_mode), bool(d.new_mode)]}
         for d in compare(engine.store.objects, old.tree, new.tree)
         if within(d.path, tuple(scope))
     ]
-    return {"from": old.snapshot.hex(), "to": new.snapshot.hex(), "files": files}
+    return {"from": old.snapshot.hex(), "to": new.snapshot.hex(), "files": files,
+            "other": _other_differences(old, new, scope)}
 
 
-def _other_differences(old: SnapshotView, new: SnapshotView) -> bytes:
+def _other_differences(old: SnapshotView, new: SnapshotView, scope: list[bytes]) -> list[str]:
     """Modes and empty folders, which git's own diff does not know."""
     lines = []
     for path in sorted(old.manifest.modes.keys() | new.manifest.modes.keys()):
         before, after = old.manifest.modes.get(path), new.manifest.modes.get(path)
-        if before != after:
+        if before != after and within(path, tuple(scope)):
             old_word = f"{before:o}" if before else "usual"
             new_word = f"{after:o}" if after else "usual"
-            lines.append(f"mode {old_word} -> {new_word}: ".encode() + path)
+            lines.append(f"mode {old_word} -> {new_word}: {printable(to_text(path))}")
     for path in sorted(old.manifest.folders ^ new.manifest.folders):
-        word = b"new" if path in new.manifest.folders else b"deleted or filled"
-        lines.append(word + b" empty folder: " + path)
-    return b"".join(line + b"\n" for line in lines)
+        if within(path, tuple(scope)):
+            word = "new" if path in new.manifest.folders else "deleted or filled"
+            lines.append(f"{word} empty folder: {printable(to_text(path))}")
+    return lines
 
 
 def _columns() -> int:
@@ -117,18 +124,32 @@ def _columns() -> int:
     return shutil.get_terminal_size().columns if on_terminal() else 80
 
 
-def _page(out: bytes) -> None:
+def _page(out: bytes, workspace: Workspace) -> None:
     """Through the user's pager on a terminal, as git does."""
     if not out:
         return
-    if not on_terminal():
+    pager = _pager(workspace) if on_terminal() else ""
+    if pager in ("", "cat"):
         click.echo(out, nl=False)
         return
+    import signal
     import subprocess
 
-    pager = os.environ.get("GIT_PAGER") or os.environ.get("PAGER") or "less"
     env = {"LESS": "FRX", "LV": "-c", **os.environ}
+    # ^C is for the pager: ended before it, we would leave it alone with the terminal.
+    before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
-        subprocess.run(shlex.split(pager) or ["cat"], input=out, env=env, check=False)
-    except OSError:
+        done = subprocess.run(["/bin/sh", "-c", pager], input=out, env=env, check=False)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if done.returncode in (126, 127):  # the shell has said that there is no such program
         click.echo(out, nl=False)
+
+
+def _pager(workspace: Workspace) -> str:
+    """The command that git would use, but for what a repository's own configuration says."""
+    chosen = os.environ.get("GIT_PAGER")
+    if chosen is None:
+        user = UserGit(workspace).run("config", "--global", "--get", "core.pager", ok=(0, 1, 128))
+        chosen = os.fsdecode(user.rstrip(b"\n")) or os.environ.get("PAGER", "less")
+    return chosen

@@ -33,9 +33,10 @@ def doctor(app: App, *, repair: bool) -> None:
     found = health.diagnose(engine)
     if repair and found.problems:
         first = found
-        health.repair(engine, first)
+        left = health.repair(engine, first)
         found = health.diagnose(engine)
-        found.mended = first.mended
+        found.problems += left
+        found.mended, found.lost = first.mended, first.lost
     unwell = [problem for agent in agents for problem in agent.problems]
     data = {**found.as_json(), "agents": [agent.as_json() for agent in agents],
             "healthy": not found.problems and not unwell}
@@ -44,16 +45,22 @@ def doctor(app: App, *, repair: bool) -> None:
         click.echo(f"{plural(found.checked, 'object')} read")
         for line in found.mended:
             click.echo(f"  mended: {printable(line)}")
+        if found.lost:
+            numbers = ", ".join(f"#{number}" for number in found.lost)
+            click.echo(painted("  lost: ", "red")
+                       + f"of these checkpoints only the record is left: {numbers}")
         for line in found.problems:
             click.echo(painted("  problem: ", "red") + printable(line))
         _show_agents(agents)
         if not found.problems and not unwell:
-            click.echo("all is well")
+            click.echo("the rest is well" if found.lost else "all is well")
 
     app.out(data, show)
     if found.problems:
         hint = "" if repair else "rewind doctor --repair mends what can be mended"
         raise Unwell(plural(len(found.problems), "problem") + " found", hint=hint)
+    if found.lost:
+        raise Unwell(plural(len(found.lost), "checkpoint") + " could not be mended")
     if unwell:
         raise Unwell(plural(len(unwell), "problem") + " found with the agents",
                      hint="rewind config --register-hooks connects them anew")

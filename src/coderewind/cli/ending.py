@@ -31,32 +31,29 @@ def ending(work: Callable[[], int], *, as_json: bool) -> int:
             _flush()
             return code
         except KeyboardInterrupt:
-            say("interrupted")
-            return 130
+            return _failed(RewindError("interrupted", exit_code=130), as_json=as_json)
         except RewindError as error:
-            show_error(error, as_json=as_json)
-            return error.exit_code
+            return _failed(error, as_json=as_json)
         except BrokenPipeError:
             _drop_output()
             return 0
         except OSError as error:
-            show_error(system_error(error), as_json=as_json)
-            return 1
+            return _failed(system_error(error), as_json=as_json)
         except Exception as error:  # noqa: BLE001 - the top of the surface: nothing may escape
-            say(f"rewind: {report_bug(error)}")
-            return 3
+            return _failed(RewindError(report_bug(error), exit_code=3), as_json=as_json)
     except OSError:  # not even the error could be written
         _drop_output()
         return 1
 
 
-def show_error(error: RewindError, *, as_json: bool) -> None:
-    """What is wrong and what to do: for people on stderr, for programs as the one document."""
+def _failed(error: RewindError, *, as_json: bool) -> int:
+    """Say what is wrong and what to do: to people on stderr, to programs as the one document."""
     say(f"rewind: {printable(error.message)}")
     if error.hint:
         say(f"  {printable(error.hint)}")
     if as_json and not isinstance(error, Unwell):
         print(json.dumps({"error": {"message": error.message, "hint": error.hint}}), flush=True)
+    return error.exit_code
 
 
 def say(words: str) -> None:

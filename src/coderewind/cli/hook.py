@@ -28,7 +28,10 @@ def hook(event: str, agent: str | None) -> None:
 
 @click.command()
 def bridge() -> None:
-    """Serve the extension in Pi and oh-my-pi: JSON-RPC on stdin and stdout. Not for people."""
+    """Serve the extension in Pi and oh-my-pi. For agents, not for people.
+
+    It speaks JSON-RPC on stdin and stdout.
+    """
     from coderewind.bridge.entry import run_bridge
 
     raise click.exceptions.Exit(run_bridge())
@@ -37,10 +40,11 @@ def bridge() -> None:
 @click.command()
 @command
 def statusline(app: App) -> None:
-    """Print one short line for a status line: how many checkpoints there are.
+    """Print one short line for a status line.
 
-    Reads Claude Code's status line JSON on stdin, if there is some, for the folder. Prints
-    nothing where nothing is protected, or with silentCheckpoints.
+    It says how many checkpoints there are. Reads Claude Code's status line JSON on stdin, if
+    there is some, for the folder. Prints nothing where nothing is protected, or with
+    silentCheckpoints.
     """
     folder = _folder_on_stdin()
     if folder:

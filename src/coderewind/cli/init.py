@@ -15,6 +15,7 @@ from coderewind.cli.agents import (
     worktree_of,
 )
 from coderewind.cli.app import App, command, plural
+from coderewind.cli.ending import printable
 from coderewind.cli.showing import coverage_lines
 from coderewind.engine import settings
 from coderewind.engine.engine import Engine
@@ -71,6 +72,7 @@ def init(
     engine = Engine(store, workspace, settings.load(store).filters(), app.progress)
     saved = engine.save("start", label="first checkpoint") if made or not engine.ledger.head() \
         else None
+    app.end_progress()
     connected = connect_agents(app, names, settings.load(store).text("tier"),
                                root=to_text(workspace.root), scope="user",
                                yes=yes or agents is not None, replace=yes)
@@ -86,8 +88,8 @@ def init(
 
     def show() -> None:
         word = "protected" if made else "already protected"
-        click.echo(f"{to_text(workspace.root)} is {word}.")
-        click.echo(f"  store: {to_text(store.git_dir)} (mode {store.mode})")
+        click.echo(f"{printable(to_text(workspace.root))} is {word}.")
+        click.echo(f"  store: {printable(to_text(store.git_dir))} (mode {store.mode})")
         if saved:
             files = plural(saved.checkpoint.files, "file")
             click.echo(f"  checkpoint #{saved.checkpoint.number}: {files}")

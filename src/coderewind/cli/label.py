@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from coderewind.cli.app import App, command
-from coderewind.cli.completion import checkpoints
+from coderewind.cli.offers import checkpoints
 
 
 @click.command()

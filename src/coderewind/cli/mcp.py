@@ -6,22 +6,23 @@ import importlib.util
 
 import click
 
+from coderewind.cli.app import folder_of, in_folder
 from coderewind.errors import RewindError
 
 
 @click.command()
-@click.option("-C", "directory", metavar="DIR", help="Work in DIR instead of here.")
+@in_folder
 @click.pass_context
-def mcp(ctx: click.Context, *, directory: str | None) -> None:
-    """Serve the checkpoints of this folder to an agent, over stdin and stdout.
+def mcp(ctx: click.Context, *, directories: tuple[str, ...]) -> None:
+    """Serve the checkpoints of this folder to an agent (MCP).
 
-    For agents, not for people: tools to list, show, compare, save and label checkpoints. Restoring
-    and undoing are offered only after `rewind config agents.mayRestore true`.
+    For agents, not for people, over stdin and stdout: tools to list, show, compare, save and
+    label checkpoints. Restoring and undoing are offered only after `rewind config
+    agents.mayRestore true`.
     """
     if importlib.util.find_spec("mcp") is None:
         raise RewindError("the MCP server needs a package that is not installed",
                           hint="./install.sh --mcp installs it, or pip install 'coderewind[mcp]'")
     from coderewind.mcp_server.server import serve
 
-    above = ctx.obj["directory"] if isinstance(ctx.obj, dict) else None
-    serve(directory or above or ".")
+    serve(folder_of(ctx, directories) or ".")

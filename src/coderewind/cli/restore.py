@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from coderewind.cli.app import App, command, plural
-from coderewind.cli.completion import checkpoints
+from coderewind.cli.offers import checkpoints, files
 from coderewind.cli.showing import plan_lines
 from coderewind.engine import conversation, legacy, moving
 from coderewind.engine.conversation import Resume, Talk
@@ -22,7 +22,7 @@ BACK = "undo-restore"
 @click.argument("checkpoint", metavar="CP", shell_complete=checkpoints, required=False)
 @click.option("--dry-run", is_flag=True, help="Show what would change and stop.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@click.option("--path", "paths", multiple=True, metavar="P",
+@click.option("--path", "paths", multiple=True, metavar="P", shell_complete=files,
               help="Only this file or folder; may be given more than once.")
 @click.option("--index", is_flag=True, help="Put back what was staged in git, too.")
 @click.option("--code-only", is_flag=True, help="Files only, leave the conversation.")
@@ -64,6 +64,10 @@ def restore(
         raise click.UsageError("which checkpoint? `rewind list` shows them; @ is the latest")
     if sum((go_on, abort, checkpoint is not None)) != 1:
         raise click.UsageError("give one of CP, --continue and --abort")
+    if (go_on or abort) and (dry_run or paths or index or code_only or context_only
+                             or same_session):
+        raise click.UsageError("--continue and --abort end what was begun, as it was begun: no "
+                               "other option fits")
     engine = app.engine()
     if go_on or abort:
         outcome = moving.resume(engine) if go_on else moving.abort(engine)
@@ -86,10 +90,11 @@ def restore(
             data = {"plan": plan.as_json(), "done": False, "rescue": None,
                     "rescueNumber": None, "target": target.as_json(),
                     "conversation": talk.words() if talk else None}
-            app.out(data, lambda: _preview(target, plan, talk))
+            app.out(data, lambda: _preview(target, plan, talk, index=index))
             return
+        app.end_progress()
         if not app.as_json:
-            _preview(target, plan, talk)
+            _preview(target, plan, talk, index=index)
         if not plan.is_empty or index or talk:
             app.confirm("Restore?", yes=yes)
     outcome = engine.restore(target, paths=scope, index=index)
@@ -98,7 +103,7 @@ def restore(
         move = outcome.rescue.id if outcome.rescue else ""
         resume = conversation.restore(engine, talk, move=move, same_session=same_session)
     data = {**outcome.as_json(), "resume": resume.as_json() if resume else None}
-    app.out(data, lambda: show_outcome(outcome, shown=plan, resume=resume,
+    app.out(data, lambda: show_outcome(outcome, shown=plan, resume=resume, index=index,
                                        files_only=not (code_only or scope)))
 
 
@@ -132,9 +137,11 @@ def _conversation_only(
     app.out(data, lambda: show_resume(resume))
 
 
-def _preview(target: Checkpoint, plan: Plan, talk: Talk | None) -> None:
+def _preview(target: Checkpoint, plan: Plan, talk: Talk | None, *, index: bool) -> None:
     click.echo(f"restoring checkpoint #{target.number} would:")
     plan_lines(plan)
+    if index:
+        click.echo("  index: what was staged then is staged again")
     if talk is not None:
         click.echo(f"  conversation: {talk.words()}")
 
@@ -144,6 +151,7 @@ def show_outcome(
     *,
     resume: Resume | None = None,
     files_only: bool = False,
+    index: bool = False,
     shown: Plan | None = None,
     back: str | None = BACK,
 ) -> None:
@@ -160,6 +168,8 @@ def show_outcome(
         return
     changes = plural(len(outcome.plan.steps), "change")
     click.echo(f"restored #{outcome.target.number}: {changes}, verified")
+    if index:
+        click.echo("  what was staged then is staged again")
     if files_only and not outcome.target.anchor.session:
         click.echo("  files only: no agent's session is connected to this checkpoint")
     if outcome.rescue:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from coderewind.cli.app import App, plural
+from coderewind.cli.ending import printable
 from coderewind.model.paths import to_text
 
 
@@ -30,7 +31,8 @@ def save_now(app: App, label: str) -> None:
             what = plural(cp.files, "file") + ("" if first else " changed")
         print(f"checkpoint #{cp.number}: {what}")
         if first:
-            print(f"  this folder is protected now; store: {to_text(engine.store.git_dir)}")
+            store = printable(to_text(engine.store.git_dir))
+            print(f"  this folder is protected now; store: {store}")
         notable = [item for item in saved.coverage if item.reason != "ignored"]
         if notable:
             print(f"  {plural(len(notable), 'path')} not held; rewind show {cp.number} lists")

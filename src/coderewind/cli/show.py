@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from coderewind.cli.app import App, age, command, plural
-from coderewind.cli.completion import checkpoints
 from coderewind.cli.ending import printable
+from coderewind.cli.offers import checkpoints
 from coderewind.cli.showing import coverage_lines
 from coderewind.engine.engine import Engine
 from coderewind.engine.legacy import checkpoint_of
@@ -18,7 +18,7 @@ from coderewind.model.coverage import LeftOut
 from coderewind.model.paths import to_text
 from coderewind.model.records import Checkpoint
 from coderewind.store.refs import branches, stashes
-from coderewind.store.workspace import Workspace
+from coderewind.store.workspace import Workspace, head_of
 
 
 @click.command()
@@ -72,25 +72,29 @@ def document(
         "anchor": cp.anchor.as_json(),
         "staged": bool(cp.staged),
         "changes": [{"path": to_text(path), "status": status} for path, status in changes],
-        "thrownAway": lost_in_git(engine.workspace, cp.git),
+        "thrownAway": lost_in_git(engine.workspace, cp),
         "coverage": [item.as_json() for item in coverage],
     }
 
 
-def lost_in_git(workspace: Workspace, then: dict[str, object]) -> list[str]:
+def lost_in_git(workspace: Workspace, cp: Checkpoint) -> list[str]:
     """What stood elsewhere before a command that throws work away, each with the git command that
     brings it back. The commits are git's own: they stay until its next garbage collection."""
     lines = []
-    stood, stashed = then.get("branches"), then.get("stashes")
-    now = branches(workspace) if isinstance(stood, dict) else {}
-    for name, commit in sorted(stood.items()) if isinstance(stood, dict) else ():
-        if isinstance(commit, str) and now.get(name) != commit:
-            new = shlex.quote(f"rescued-{name}")
-            commit = shlex.quote(commit)
-            lines.append(f"branch {name} stood at {commit[:10]}: git branch {new} {commit}")
+    stood, stashed = cp.git.get("branches"), cp.git.get("stashes")
+    if isinstance(stood, dict):
+        now = branches(workspace)
+        if cp.head and not cp.branch:  # detached: no branch holds its commits
+            stood, now = {**stood, "HEAD": cp.head}, {**now, "HEAD": head_of(workspace)[0]}
+        for name, commit in sorted(stood.items()):
+            if isinstance(commit, str) and now.get(name) != commit:
+                new = shlex.quote(f"rescued-{name}")
+                commit = shlex.quote(commit)
+                lines.append(f"{'' if name == 'HEAD' else 'branch '}{name} stood at {commit[:10]}: "
+                             f"git branch {new} {commit}")
     known = {commit for commit, _ in stashes(workspace)} if stashed else set()
-    for row in stashed if isinstance(stashed, list) else ():
+    for row in reversed(stashed) if isinstance(stashed, list) else ():  # each is put on top
         if isinstance(row, list) and len(row) == 2 and row[0] not in known:
-            commit = shlex.quote(str(row[0]))
-            lines.append(f"a stash is gone ({row[1]}): git stash store -m 'rescued' {commit}")
+            words, commit = shlex.quote(str(row[1])), shlex.quote(str(row[0]))
+            lines.append(f"a stash is gone: git stash store -m {words} {commit}")
     return lines

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from coderewind.cli.app import App, age, command, plural, size_words
-from coderewind.cli.ending import Unwell
+from coderewind.cli.ending import Unwell, printable
 from coderewind.cli.showing import coverage_lines
 from coderewind.engine.health import disk_usage, quick_check
 from coderewind.model.paths import to_text
@@ -24,7 +24,7 @@ def status(app: App) -> None:
     if home.locate(workspace) is None:
         data: dict[str, object] = {"worktree": to_text(workspace.root), "protected": False}
         app.out(data, lambda: click.echo(
-            f"{to_text(workspace.root)} is not protected; rewind init protects it"))
+            f"{printable(to_text(workspace.root))} is not protected; rewind init protects it"))
         return
     engine = app.engine()
     timeline = engine.timeline()
@@ -51,8 +51,8 @@ def status(app: App) -> None:
     }
 
     def show() -> None:
-        click.echo(f"worktree     {to_text(workspace.root)}")
-        click.echo(f"store        {to_text(engine.store.git_dir)}"
+        click.echo(f"worktree     {printable(to_text(workspace.root))}")
+        click.echo(f"store        {printable(to_text(engine.store.git_dir))}"
                    f"  (mode {engine.store.mode}, {size_words(size)})")
         if newest is None:
             click.echo("checkpoints  none yet")
@@ -71,4 +71,4 @@ def status(app: App) -> None:
 
     app.out(data, show)
     if problems:
-        raise Unwell("the store needs attention", hint="rewind doctor")
+        raise Unwell("the store needs attention", hint="rewind doctor says what is wrong")

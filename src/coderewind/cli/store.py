@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from coderewind.cli.app import App, command
+from coderewind.cli.ending import printable
 from coderewind.model.paths import to_text
 
 
@@ -27,7 +28,7 @@ def store(app: App, *, only_path: bool) -> None:
         if only_path:
             click.echo(engine.store.git_dir)
             return
-        click.echo(f"store   {path}")
+        click.echo(f"store   {printable(path)}")
         click.echo(f"mode    {engine.store.mode}")
         click.echo(f"ledger  refs/heads/{engine.workspace.name}")
 

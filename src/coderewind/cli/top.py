@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import os
 
 import click
 
 from coderewind import __version__
+from coderewind.cli.app import in_folder
 from coderewind.cli.ending import ending
 from coderewind.errors import RewindError
 
@@ -66,10 +68,10 @@ class _Commands(click.Group):
 @click.command(cls=_Commands, invoke_without_command=True,
                subcommand_metavar="COMMAND [ARGS]...",
                context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("-C", "directory", metavar="DIR", help="Work in DIR instead of here.")
+@in_folder
 @click.version_option(__version__, message="rewind %(version)s")
 @click.pass_context
-def rewind(ctx: click.Context, directory: str | None) -> None:
+def rewind(ctx: click.Context, directories: tuple[str, ...]) -> None:
     """The time machine for coding agents: exact checkpoints of a folder, put back byte for byte.
 
     Start with `rewind init` in a project; `rewind demo` shows it at work in a scratch folder.
@@ -77,7 +79,7 @@ def rewind(ctx: click.Context, directory: str | None) -> None:
     A checkpoint CP is a number (12), a label, @ for the latest, @-2, an age ("10 minutes ago"),
     or a snapshot id.
     """
-    ctx.obj = {"directory": directory}
+    ctx.obj = directories
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help(), err=True)
         ctx.exit(2)
@@ -97,12 +99,16 @@ def _run(argv: list[str], *, as_json: bool) -> int:
         raise KeyboardInterrupt from None
     except click.UsageError as error:
         raise _misused(error) from None
+    except SystemExit:
+        if "_REWIND_COMPLETE" in os.environ:
+            raise
+        raise BrokenPipeError from None  # for nothing else click ends the program by itself
 
 
 def _misused(error: click.UsageError) -> RewindError:
     """A command line that is not understood, in our voice."""
     words, _, advice = error.format_message().partition(". ")
-    words = words[:1].lower() + words[1:].rstrip(".")
+    words = words[:1].lower() + words[1:].rstrip(".").replace("'[N]'", "N")
     command = error.ctx.command_path if error.ctx else "rewind"
     hint = f"{advice[:1].lower()}{advice[1:]} " if advice else ""
     return RewindError(words, hint=f"{hint}{command} --help shows how", exit_code=2)

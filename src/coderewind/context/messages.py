@@ -37,6 +37,11 @@ class Result(NamedTuple):
 class Messages(Generic[M]):
     """What an adapter says about its host's messages. Nothing here may change a message."""
 
+    # Whether the host makes the cut by itself, with a report and nothing else after the
+    # checkpoint. There is one checkpoint at a time then, its tools are called alone, and the
+    # report repeats what the user said.
+    cuts_itself = False
+
     def calls(self, message: M) -> Sequence[Call]:
         """The tool calls that a message makes."""
         raise NotImplementedError
@@ -60,6 +65,10 @@ class Messages(Generic[M]):
     def report(self, text: str) -> M:
         """A new message that gives a report to the model, as if the user had sent it."""
         raise NotImplementedError
+
+    def is_report(self, message: M) -> bool:
+        """Whether what `user` gave is a report or a reminder of ours, by its words."""
+        return is_frame(self.text(message))
 
     def stays(self, message: M) -> bool:
         """Whether a message stays in any case: a system prompt, the summary of a compaction."""
@@ -98,7 +107,7 @@ def cut(messages: Sequence[M], how: Messages[M], checkpoint: str, rewind: str = 
                 carried.append(message)
             continue
         own = how.user(message)
-        if own is not None and not is_frame(how.text(own)):
+        if own is not None and not how.is_report(own):
             carried.append(own)
     return Cut(head, carried, _siblings(messages[end:], how, rewind), gone=end == 0)
 

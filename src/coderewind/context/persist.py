@@ -64,7 +64,7 @@ class Blobs:
 def persisted(value: object, blobs: Blobs | None) -> object:
     """A value as the file will hold it; the same object when nothing needs changing."""
     if isinstance(value, str):
-        return _capped(value) if len(value) > MOST_CHARACTERS else value
+        return capped(value)
     if isinstance(value, list):
         items = [persisted(item, blobs) for item in value]
         return items if any(a is not b for a, b in zip(items, value, strict=True)) else value
@@ -116,8 +116,9 @@ def title_slot(title: str, source: str, updated_at: str, size: int) -> bytes:
     return line_of(entry)
 
 
-def _capped(text: str) -> str:
-    return text[: MOST_CHARACTERS - len(CUT)] + CUT
+def capped(text: str, most: int = MOST_CHARACTERS) -> str:
+    """A text, cut and saying so where it is longer than what is kept."""
+    return text if len(text) <= most else text[: most - len(CUT)] + CUT
 
 
 def _is_image(value: Json) -> bool:

@@ -6,7 +6,7 @@ refuse; `for_model` puts what only agents know into words.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from coderewind.context.persist import Json
@@ -20,17 +20,24 @@ BRANCHED = ("The following is a summary of a branch that this conversation came 
 # context, before the summary. The user's messages are carried over so.
 CARRIED = "carried"
 
+# In a branch summary's details: the first of the entries that it stands for.
+SUMMARIZED = "summarizedFrom"
+
 _FAILED = ("aborted", "error")
 
 
 class Item:
-    """A message of the context, and the entry that it comes from."""
+    """A message of the context, and the entry that it comes from.
 
-    __slots__ = ("entry", "message")
+    `via` is the entry of the path that brought it: another one for what was carried over.
+    """
 
-    def __init__(self, entry: str, message: Json) -> None:
+    __slots__ = ("entry", "message", "via")
+
+    def __init__(self, entry: str, message: Json, via: str = "") -> None:
         self.entry = entry
         self.message = message
+        self.via = via or entry
 
 
 def project(path: Sequence[Json], find: Callable[[str], Json | None]) -> list[Item]:
@@ -42,10 +49,10 @@ def project(path: Sequence[Json], find: Callable[[str], Json | None]) -> list[It
     for i, entry in enumerate(selected):
         if entry.get("type") == "compaction" and i > 0:
             continue  # an older one that the newest kept
-        for carried in _carried(entry):
-            found = find(carried)
+        for id in carried(entry):
+            found = find(id)
             if found is not None:
-                items += _edited(found, edits)
+                items += _edited(found, edits, via=str(entry.get("id")))
         items += _edited(entry, edits)
     return items
 
@@ -76,7 +83,7 @@ def well_formed(items: Sequence[Item]) -> list[Item]:
         if unanswered.get(i):
             message = without_calls(message, unanswered[i])
         if i not in orphans and not (i in unanswered and not message.get("content")):
-            found.append(item if message is item.message else Item(item.entry, message))
+            found.append(item if message is item.message else Item(item.entry, message, item.via))
     return found
 
 
@@ -117,21 +124,13 @@ def text_of(message: Json) -> str:
                      if block.get("type") == "text" and isinstance(block.get("text"), str))
 
 
-def is_user(entry: Json) -> bool:
-    """Whether an entry is a message that the user wrote."""
-    message = entry.get("message")
-    return (entry.get("type") == "message" and isinstance(message, dict)
-            and message.get("role") == "user")
-
-
-def carried_by(entries: Iterable[Json]) -> list[str]:
-    """The user's messages among entries that leave the context, by their ids, oldest first."""
-    found: dict[str, None] = {}
-    for entry in entries:
-        found |= dict.fromkeys(_carried(entry))
-        if is_user(entry):
-            found[str(entry["id"])] = None
-    return list(found)
+def carried(entry: Json) -> list[str]:
+    """The entries that a branch summary has carried over, oldest first."""
+    details = entry.get("details")
+    if entry.get("type") != "branch_summary" or not isinstance(details, dict):
+        return []
+    ids = details.get(CARRIED)
+    return [str(id) for id in ids] if isinstance(ids, list) else []
 
 
 def _since_compaction(path: Sequence[Json]) -> list[Json]:
@@ -149,15 +148,7 @@ def _since_compaction(path: Sequence[Json]) -> list[Json]:
     return selected + list(path[at + 1 :])
 
 
-def _carried(entry: Json) -> list[str]:
-    details = entry.get("details")
-    if entry.get("type") != "branch_summary" or not isinstance(details, dict):
-        return []
-    carried = details.get(CARRIED)
-    return [str(id) for id in carried] if isinstance(carried, list) else []
-
-
-def _edited(entry: Json, edits: dict[str, object]) -> list[Item]:
+def _edited(entry: Json, edits: dict[str, object], via: str = "") -> list[Item]:
     id = str(entry.get("id"))
     messages = _contribution(entry)
     if id in edits:
@@ -165,7 +156,7 @@ def _edited(entry: Json, edits: dict[str, object]) -> list[Item]:
         if not isinstance(replacement, dict):
             return []
         messages = [_replaced(message, replacement.get("content")) for message in messages]
-    return [Item(id, message) for message in messages]
+    return [Item(id, message, via) for message in messages]
 
 
 def _contribution(entry: Json) -> list[Json]:

@@ -129,9 +129,12 @@ class ContextRewind(Generic[M]):
         """Both, or none where the user has not turned them on or this is a subagent."""
         if self.gate.refusal():
             return []
+        nests = not self.how.cuts_itself
+        about = words.CHECKPOINT_TOOL if nests else words.CHECKPOINT_ALONE_TOOL
         return [
-            Tool(CHECKPOINT, words.CHECKPOINT_TOOL, checkpoint_parameters(), self._run_checkpoint),
-            Tool(REWIND, words.REWIND_TOOL, rewind_parameters(self.gate), self._run_rewind),
+            Tool(CHECKPOINT, about, checkpoint_parameters(nests=nests), self._run_checkpoint),
+            Tool(REWIND, words.REWIND_TOOL, rewind_parameters(self.gate, nests=nests),
+                 self._run_rewind),
         ]
 
     def checkpoint(self, goal: str, name: str = "", *, call: str = "") -> str:
@@ -146,7 +149,8 @@ class ContextRewind(Generic[M]):
             goal, name = goal.strip(), name.strip()
             if self._request is not None:
                 raise ToolError(words.REWIND_UNDER_WAY)
-            if any(window.name == name for window in self.windows + self._fresh):
+            active = self.windows + self._fresh
+            if any(window.name == name or self.how.cuts_itself for window in active):
                 raise ToolError(words.ALREADY_ACTIVE)
             window = Window(goal, name=name, call=call, started_at=now())
             window.files = self._checkpoint_files(f"checkpoint: {goal}")
@@ -200,6 +204,15 @@ class ContextRewind(Generic[M]):
             if request is None:
                 return None
             return self._close(request, messages)
+
+    def outcome(self, messages: Sequence[M]) -> Rewound[M] | None:
+        """What `settle` would give; files are restored here already, if that was asked for.
+
+        For a host that cuts by itself: it needs the report when the tool answers, and says with
+        `load` what has become of it.
+        """
+        with self._lock:
+            return None if self._request is None else self._rewound(self._request, messages)
 
     def new_prompt(self) -> list[Window]:
         """The user wrote again: what follows is not part of any exploration.
@@ -284,7 +297,7 @@ class ContextRewind(Generic[M]):
             if own is None:
                 continue
             text = self.how.text(own)
-            if text.startswith(words.OPENING):
+            if words.is_report(text):
                 windows = windows[:-1]
             elif not words.is_frame(text):
                 windows = []
@@ -314,14 +327,20 @@ class ContextRewind(Generic[M]):
         raise ToolError(words.UNKNOWN_NAME.format(name=name, active=active))
 
     def _close(self, request: Request, messages: Sequence[M]) -> Rewound[M]:
+        rewound = self._rewound(request, messages)
+        del self.windows[self.windows.index(request.window):]
+        self._ended = words.COMPLETED
+        return rewound
+
+    def _rewound(self, request: Request, messages: Sequence[M]) -> Rewound[M]:
         window = request.window
         parts = cut(messages, self.how, window.call, request.call)
+        repeated = parts.carried if self.how.cuts_itself else []
         frame = words.frame(
             window.goal, request.report, files=self._files_said(request),
-            siblings=parts.siblings, users=len(parts.carried), gone=parts.gone,
+            siblings=parts.siblings, users=len(parts.carried) - len(repeated),
+            said=[self.how.text(message) for message in repeated], gone=parts.gone,
         )
-        del self.windows[self.windows.index(window):]
-        self._ended = words.COMPLETED
         return Rewound(window, request.report, parts, frame)
 
     def _files_said(self, request: Request) -> str:

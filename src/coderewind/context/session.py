@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from coderewind.context import projection, words
 from coderewind.context.messages import CHECKPOINT, REWIND, Call, Messages, Result
 from coderewind.context.persist import Json
-from coderewind.context.projection import CARRIED, Item, blocks, is_call, text_of
+from coderewind.context.projection import CARRIED, SUMMARIZED, Item, blocks, is_call, text_of
 from coderewind.context.rewinder import ContextRewind, Files, Rewound, Window
 from coderewind.context.summary import Summarise, summarize_from, summarize_up_to
 from coderewind.context.tools import Gate, Tool, ToolError
@@ -69,6 +69,9 @@ class TreeMessages(Messages[Item]):
 
     def report(self, text: str) -> Item:
         return Item("", {"role": "branchSummary", "summary": text})
+
+    def is_report(self, message: Item) -> bool:
+        return False  # ours are not in the user's role
 
     def stays(self, message: Item) -> bool:
         return message.message.get("role") == "system"
@@ -197,7 +200,7 @@ class AgentSession:
 
     def _settle(self) -> None:
         """The turn is over: apply a rewind that was asked for."""
-        path = whole_path(self.tree) if self.rewinder.requested else []
+        path = rewound_path(self.tree) if self.rewinder.requested else []
         rewound = self.rewinder.settle(path)
         if rewound is not None:
             branch_from(self.tree, rewound)
@@ -218,18 +221,50 @@ class AgentSession:
         return message
 
 
-def whole_path(tree: SessionTree) -> list[Item]:
-    """The messages of a path as if it had never been compacted: a rewind undoes that, too.
+def rewound_path(tree: SessionTree) -> list[Item]:
+    """What a rewind must know of a path: what the user said, and the turns of the tools.
 
-    A user's message that was edited out of the context does not come back.
+    It is as if it had never been compacted: a rewind undoes that, too. A user's message that was
+    edited out of the context does not come back. The exploration itself is not even read.
     """
-    path = tree.branch_entries()
+    wanted: dict[str, None] = {}
+    turn: list[str] = []
+    turns: list[list[str]] = []  # those that hold an entry with the state of the tools
+    ids = tree.branch_ids()
+    for id in ids:
+        kind, role = tree.kind(id), tree.role(id)
+        if role == "assistant":
+            turn = [id]
+        elif role == "toolResult":
+            turn.append(id)
+        elif kind == "custom" and (tree.find(id) or {}).get("customType") == STATE:
+            turns.append(turn)
+        elif kind in ("message", "branch_summary", "context_edit"):
+            wanted[id] = None
+    wanted |= dict.fromkeys(id for turn in turns for id in turn)
+    path = [_unsummarized(tree, entry) for id in ids
+            if id in wanted and (entry := tree.find(id))]
     removed = {str(entry.get("targetId")) for entry in path
                if entry.get("type") == "context_edit" and entry.get("replacement") is None}
-    raw = [entry for entry in path if entry.get("type") not in ("compaction", "context_edit")]
+    raw = [entry for entry in path if entry.get("type") != "context_edit"]
     items = projection.project(raw, tree.find)
     return [item for item in items
             if not (item.entry in removed and item.message.get("role") == "user")]
+
+
+def _unsummarized(tree: SessionTree, entry: Json, seen: frozenset[str] = frozenset()) -> Json:
+    """A summary as if it had carried over what the user said in the part that it stands for."""
+    details, own = entry.get("details"), str(entry.get("id"))
+    if not isinstance(details, dict) or SUMMARIZED not in details or own in seen:
+        return entry
+    before = set(tree.branch_ids(own))
+    said: list[str] = []
+    for id in tree.branch_ids(str(entry.get("fromId"))):
+        if id not in before and tree.kind(id) == "branch_summary":
+            said += projection.carried(_unsummarized(tree, tree.find(id) or {}, seen | {own}))
+        elif id not in before and tree.role(id) == "user":
+            said.append(id)
+    return {**entry, "details": {CARRIED: said}}
 
 
 def branch_from(tree: SessionTree, rewound: Rewound[Item]) -> str:

@@ -21,7 +21,9 @@ TITLE_SLOT = 256  # bytes of omp's first line, padded, rewritten in place
 # Pi and omp write the ids either first or last. Both patterns hold for any valid JSON line:
 # neither can begin inside a text, where each quotation mark is escaped.
 _IDS = rb'"id":\s?"([^"\\]+)",\s?"parentId":\s?(?:null|"([^"\\]*)")'
-_HEAD = re.compile(rb'\{\s?"type":\s?"([^"\\]+)"(?:,\s?' + _IDS + rb"(?=[,}]))?")
+_ROLE = rb'"timestamp":\s?"[^"\\]*",\s?"message":\s?\{\s?"role":\s?"([^"\\]+)"'
+_HEAD = re.compile(rb'\{\s?"type":\s?"([^"\\]+)"(?:,\s?' + _IDS
+                   + rb"(?=[,}])(?:,\s?" + _ROLE + rb")?)?")
 _TAIL = re.compile(rb",\s?" + _IDS + rb',\s?"timestamp":\s?"[^"\\]*"\}\Z')
 _TAIL_BYTES = 400
 
@@ -29,14 +31,17 @@ _TAIL_BYTES = 400
 class Spot:
     """Where an entry lies in its file, and what the tree needs to know of it."""
 
-    __slots__ = ("id", "length", "offset", "parent", "type")
+    __slots__ = ("id", "length", "offset", "parent", "role", "type")
 
-    def __init__(self, offset: int, length: int, type: str, id: str, parent: str) -> None:
+    def __init__(
+        self, offset: int, length: int, type: str, id: str, parent: str, role: str = ""
+    ) -> None:
         self.offset = offset
         self.length = length
         self.type = type
         self.id = id
         self.parent = parent  # "": none
+        self.role = role  # of a message; "": only a full parse can say
 
 
 def spot(offset: int, line: bytes) -> Spot | None:
@@ -51,8 +56,11 @@ def spot(offset: int, line: bytes) -> Spot | None:
         ids = 1
     if found is None:
         return None
-    return Spot(offset, len(line), head[1].decode(), found[ids].decode(),
-                (found[ids + 1] or b"").decode())
+    try:
+        return Spot(offset, len(line), head[1].decode(), found[ids].decode(),
+                    (found[ids + 1] or b"").decode(), (head[4] or b"").decode())
+    except UnicodeDecodeError:
+        return None
 
 
 class SessionFile:

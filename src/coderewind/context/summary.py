@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from coderewind.context.persist import Json
-from coderewind.context.projection import Item, blocks, for_model, is_call, well_formed
+from coderewind.context.projection import (
+    SUMMARIZED,
+    Item,
+    blocks,
+    for_model,
+    is_call,
+    well_formed,
+)
 from coderewind.context.tree import SessionTree
 from coderewind.errors import RewindError
 
@@ -20,9 +27,12 @@ def summarize_from(tree: SessionTree, entry: str, summarise: Summarise) -> str:
     """Let a summary stand for an entry and all after it; the id of its branch summary."""
     items = tree.context()
     start = _balanced(items, _index(items, entry))
+    if tree.kind(items[start].via) == "compaction":
+        raise RewindError(f"entry {entry} is a summary already",
+                          hint="summarize_up_to makes one of it and what follows")
     text = _summary(items[start:], summarise)
-    before = tree.parent(items[start].entry)
-    return tree.branch_with_summary(before, text, {"summarizedFrom": items[start].entry})
+    first = items[start].via
+    return tree.branch_with_summary(tree.parent(first), text, {SUMMARIZED: first})
 
 
 def summarize_up_to(tree: SessionTree, entry: str, summarise: Summarise) -> str:
@@ -36,7 +46,7 @@ def summarize_up_to(tree: SessionTree, entry: str, summarise: Summarise) -> str:
     if not summarised:
         raise RewindError(f"there is nothing to summarise up to entry {entry}")
     text = _summary(summarised, summarise)
-    kept = items[end].entry if end < len(items) else None
+    kept = items[end].via if end < len(items) else None
     return tree.append_compaction(text, kept, details={"summarizedUpTo": items[end - 1].entry})
 
 
@@ -48,20 +58,22 @@ def _index(items: Sequence[Item], entry: str) -> int:
 
 
 def _balanced(items: Sequence[Item], at: int) -> int:
-    """The last place up to `at` over which no tool call waits for its result."""
+    """The last place up to `at` over which no tool call waits for its result, and which does not
+    part what one entry of the branch brings."""
     waiting: set[str] = set()
     answered = {str(item.message.get("toolCallId")) for item in items
                 if item.message.get("role") == "toolResult"}
     found = 0
     for i, item in enumerate(items[:at]):
-        if not waiting:
+        if not waiting and (i == 0 or item.via != items[i - 1].via):
             found = i
         if item.message.get("role") == "assistant":
             waiting |= {str(block.get("id")) for block in blocks(item.message)
                         if is_call(block) and str(block.get("id")) in answered}
         elif item.message.get("role") == "toolResult":
             waiting.discard(str(item.message.get("toolCallId")))
-    return found if waiting else at
+    parted = 0 < at < len(items) and items[at].via == items[at - 1].via
+    return found if waiting or parted else at
 
 
 def _summary(items: Sequence[Item], summarise: Summarise) -> str:

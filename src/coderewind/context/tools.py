@@ -40,7 +40,7 @@ class Gate:
         self.enabled = enabled  # checkpoint.enabled
         self.may_restore = may_restore  # agents.mayRestore
         self.subagent = subagent  # whether this session is one
-        self.subagents = subagents  # whether those get the tools
+        self.subagents = subagents  # checkpoint.subagents
 
     def refusal(self) -> str:
         """Why the tools are not there; "" when they are."""
@@ -49,12 +49,17 @@ class Gate:
         return words.NOT_IN_SUBAGENTS if self.subagent and not self.subagents else ""
 
 
-def checkpoint_parameters() -> Json:
-    return _schema({"goal": _text(words.GOAL), "name": _text(words.NAME)}, "goal")
+def checkpoint_parameters(*, nests: bool = True) -> Json:
+    properties: Json = {"goal": _text(words.GOAL)}
+    if nests:
+        properties["name"] = _text(words.NAME)
+    return _schema(properties, "goal")
 
 
-def rewind_parameters(gate: Gate) -> Json:
-    properties: Json = {"report": _text(words.REPORT), "to": _text(words.TO)}
+def rewind_parameters(gate: Gate, *, nests: bool = True) -> Json:
+    properties: Json = {"report": _text(words.REPORT)}
+    if nests:
+        properties["to"] = _text(words.TO)
     if gate.may_restore:
         properties["restore_files"] = {"type": "boolean", "description": words.RESTORE_FILES}
     return _schema(properties, "report")

@@ -12,7 +12,7 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from coderewind.context import projection
@@ -138,6 +138,14 @@ class SessionTree:
         """An entry's type."""
         return self._spots[id].type
 
+    def role(self, id: str) -> str:
+        """Whose message an entry is; "" when it is none."""
+        where = self._spots[id]
+        if where.type == "message" and not where.role:
+            message = (self.find(id) or {}).get("message")
+            where.role = str(message.get("role", "")) if isinstance(message, dict) else ""
+        return where.role if where.type == "message" else ""
+
     def parent(self, id: str) -> str | None:
         return self._spots[id].parent or None
 
@@ -214,10 +222,10 @@ class SessionTree:
         """Add entries one after the other, in one write."""
         self._catch_up()
         parent, made = self.leaf, []
-        taken = set(self._spots)
+        taken: set[str] = set()
         lines: list[bytes] = []
         for type, fields in entries:
-            id = _new_id(taken)
+            id = _new_id(self._spots, taken)
             entry = {"type": type, "id": id, "parentId": parent, "timestamp": now(),
                      **{key: value for key, value in fields.items() if value is not None
                         or key == "replacement"}}
@@ -388,8 +396,8 @@ def _header_of(path: str) -> Json:
     return {}
 
 
-def _new_id(taken: set[str]) -> str:
-    while (id := secrets.token_hex(4)) in taken:
+def _new_id(*taken: Container[str]) -> str:
+    while any((id := secrets.token_hex(4)) in ids for ids in taken):
         pass
     return id
 

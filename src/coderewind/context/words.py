@@ -21,6 +21,8 @@ EMPTY_REPORT = "Report cannot be empty."
 SUSPENDED = (NONE_ACTIVE + " The one for “{goal}” was suspended {why}; nothing was removed from "
              "the context. Answer the user; set a new checkpoint if you explore again.")
 COMPLETED = (NONE_ACTIVE + " The last one is rewound already: continue from its report.")
+NOT_ALONE = ("Call {tool} alone: what is called beside it would be lost. Nothing was changed; the "
+             "other calls have run.")
 UNKNOWN_NAME = NONE_ACTIVE + " Nothing is named {name!r}; active: {active}."
 ALREADY_REQUESTED = "Rewind already requested."
 REWIND_UNDER_WAY = "A rewind was just requested. Set the next checkpoint after it."
@@ -31,6 +33,8 @@ NOTHING_TO_RESTORE = "This checkpoint has no files to restore. Call rewind witho
 WHY_PROMPT = "when the user wrote again"
 WHY_ABORT = "when the user interrupted"
 
+NOTICE = "<system-notice>\n{}\n</system-notice>"
+DROPPED = NONE_ACTIVE + " The user dropped it; nothing was removed from the context."
 REMINDER = ("<system-notice>\nThe checkpoint for “{goal}” is still active. Call rewind with your "
             "findings before you answer; only your report stays in your context.\n"
             "</system-notice>")
@@ -41,6 +45,12 @@ everything since then leaves your context and only your report stays, so further
 
 - Call rewind before you answer the user.
 - One checkpoint at a time; for one inside another, give each a name."""
+CHECKPOINT_ALONE_TOOL = """\
+Mark this point of the conversation before exploring with many tool calls. Call rewind afterwards: \
+everything since then leaves your context and only your report stays, so further work costs less.
+
+- Call rewind before you answer the user.
+- One checkpoint at a time. Call checkpoint and rewind alone, not beside other tools."""
 REWIND_TOOL = """\
 End the active checkpoint: the exploration since then leaves your context, your report takes its \
 place. Put into it all that further work needs: findings, file names and lines, decisions, what \
@@ -51,7 +61,8 @@ REPORT = "your findings"
 TO = "the name of the checkpoint to go back to; by default the latest"
 RESTORE_FILES = "also put the files back as they were at the checkpoint"
 
-OPENING = "<rewind-report"
+OPENING = "<rewind-report checkpoint="
+CLOSING = "</rewind-report>"
 _MOST_FILES = 40
 _MOST_OF_A_RESULT = 2_000
 
@@ -76,10 +87,15 @@ def frame(
     files: str,
     siblings: Sequence[Sibling] = (),
     users: int = 0,
+    said: Sequence[str] = (),
     gone: bool = False,
 ) -> str:
-    """The report as the model gets it, with what it must know besides."""
-    parts = [f"{OPENING} checkpoint=\"{_attribute(goal)}\">\n"
+    """The report as the model gets it, with what it must know besides.
+
+    `users` is how many messages of the user stay before it; `said` are the words of those that
+    do not.
+    """
+    parts = [f"{OPENING}\"{_attribute(goal)}\">\n"
              "You explored from this checkpoint and rewound: the exploration is no longer in your "
              "context, your report stands for it. To explore again, set a new checkpoint.",
              f"Report:\n{report}"]
@@ -87,18 +103,26 @@ def frame(
         parts.append("The checkpoint itself was no longer in the context, so everything before "
                      "this report is gone, too, except the user's messages.")
     if users:
-        parts.append(f"The user wrote {_count(users, 'message')} meanwhile; "
+        parts.append(f"The user wrote {count(users, 'message')} meanwhile; "
                      f"{'it stands' if users == 1 else 'they stand'} above, word for word.")
+    if said:
+        parts.append("The user wrote meanwhile, word for word:")
+        parts += [f"<user>\n{message}\n</user>" for message in said]
     if files:
         parts.append(files)
     for sibling in siblings:
         parts.append(f"Called beside rewind: {sibling.call}\n{_shortened(sibling.result)}")
-    return "\n\n".join(parts) + "\n</rewind-report>"
+    return "\n\n".join(parts) + "\n" + CLOSING
 
 
 def is_frame(text: str) -> bool:
     """Whether a text is a report as `frame` makes it, or a reminder."""
-    return text.startswith((OPENING, REMINDER.partition("{")[0]))
+    opening, _, closing = REMINDER.partition("{goal}")
+    return is_report(text) or (text.startswith(opening) and text.endswith(closing))
+
+
+def is_report(text: str) -> bool:
+    return text.startswith(OPENING) and text.endswith(CLOSING)
 
 
 def files_changed(changes: Sequence[FileChange], *, what: str = KEPT) -> str:
@@ -114,7 +138,7 @@ def files_changed(changes: Sequence[FileChange], *, what: str = KEPT) -> str:
         lines.append(f"  and {len(changes) - _MOST_FILES} more")
     added = sum(change.added or 0 for change in changes)
     removed = sum(change.removed or 0 for change in changes)
-    return "\n".join([head, *lines, f"  {_count(len(changes), 'file')}, +{added} -{removed}"])
+    return "\n".join([head, *lines, f"  {count(len(changes), 'file')}, +{added} -{removed}"])
 
 
 def files_unknown(why: str) -> str:
@@ -131,7 +155,7 @@ def _lines_of(change: FileChange) -> str:
     return f" +{change.added} -{change.removed}"
 
 
-def _count(n: int, word: str) -> str:
+def count(n: int, word: str) -> str:
     return f"{n} {word}{'' if n == 1 else 's'}"
 
 

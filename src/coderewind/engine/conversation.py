@@ -96,7 +96,7 @@ def prepare(engine: Engine, checkpoint: Checkpoint) -> Talk:
             hint="restore without --context-only to put the files back",
         )
     adapter = adapter_of(anchor.agent)
-    position = Position(checkpoint.at, anchor.prompt_id, anchor.entry)
+    position = Position(checkpoint.at, anchor.prompt_id, anchor.entry, anchor.prompt)
     valid = adapter.valid_source(anchor.transcript, anchor.session)
     paths = dict.fromkeys([*([anchor.transcript] if valid else []),
                            *adapter.session_files(anchor.session)])
@@ -111,6 +111,8 @@ def prepare(engine: Engine, checkpoint: Checkpoint) -> Talk:
     source = anchor.transcript if valid else next(iter(paths), "")
     if cut is None and checkpoint.at in (places.AT_START, places.AT_PROMPT) and not paths:
         cut = Cut([], anchor.prompt, has_prompts=False) if _is_first(engine, checkpoint) else None
+    if cut is not None and not source:
+        source = adapter.fresh_source(anchor.session, os.fsdecode(engine.workspace.root))
     if cut is None or not source:
         raise RewindError(
             f"the conversation of checkpoint #{checkpoint.number} is not there: "
@@ -209,7 +211,8 @@ def take_back(engine: Engine, record: Record) -> Resume:
     """Point to the session that a restore had left."""
     agent, session = record.text("agent"), record.text("from")
     if not _is_id(session):
-        raise RewindError("the earlier session is not known", hint="rewind list")
+        raise RewindError("the earlier session is not known",
+                          hint="the agent's own list of sessions may have it")
     adapter, path = adapter_of(agent), record.text("path")
     if path and adapter.valid_source(path, session):
         _check_closed(adapter, path)

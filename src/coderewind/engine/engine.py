@@ -112,14 +112,13 @@ class Engine:
 
     def capture(self, now_ns: int, extra: tuple[bytes, ...] = ()) -> Captured:
         """Capture the worktree; the caller holds the lock, and finishes the pack."""
-        progress = self.progress
         return capture(
             self.store,
             self.workspace,
             self.filters,
             now_ns=now_ns,
             extra=extra,
-            progress=(lambda count: progress("captured", count)) if progress else None,
+            progress=self.progress,
         )
 
     def save(
@@ -293,7 +292,9 @@ class Engine:
         before = last.oid("state") if last else ""
         if before == captured.snapshot.hex():
             return 0
-        if not before or before == captured.previous.hex():
+        if not before:
+            return captured.file_count()
+        if before == captured.previous.hex():
             return captured.changed
         if captured.pack.finish():  # its trees must be readable to be compared
             self.store.objects.refresh()
@@ -344,7 +345,7 @@ class Engine:
                     if isinstance(path, str) and isinstance(reason, str)]
         except (ValueError, TypeError, RecursionError) as error:
             raise RewindError("this checkpoint's coverage is damaged",
-                              hint="rewind doctor") from error
+                              hint="rewind doctor shows what is damaged") from error
 
     def snapshot_view(self, checkpoint: Checkpoint) -> SnapshotView:
         return SnapshotView(self.store.objects, bytes.fromhex(checkpoint.snapshot))

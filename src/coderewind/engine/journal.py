@@ -6,10 +6,10 @@ reaches. Without, the move never began, and what the journal said before still h
 
 from __future__ import annotations
 
-import json
 import os
 
 from coderewind.errors import RewindError
+from coderewind.model import json
 from coderewind.model.paths import to_bytes
 from coderewind.store.home import Store
 from coderewind.store.pack import fsync_dir, write_durably
@@ -65,8 +65,8 @@ class Journal:
         except FileNotFoundError:
             return None
         except (ValueError, RecursionError) as error:
-            raise RewindError("the journal of a restore is damaged", hint="rewind doctor --repair"
-                              ) from error
+            raise RewindError("the journal of a restore is damaged",
+                              hint="rewind doctor --repair removes it") from error
         return Interrupted(data if isinstance(data, dict) else {})
 
     def exists(self) -> bool:

@@ -29,7 +29,13 @@ from coderewind.model.records import Anchor, Checkpoint
 from coderewind.store import manifest
 from coderewind.store.diff import SnapshotView
 from coderewind.store.git import Git
-from coderewind.store.objects import DamagedObject, Objects, commit_bytes, tree_bytes
+from coderewind.store.objects import (
+    IDENTITY,
+    DamagedObject,
+    Objects,
+    commit_bytes,
+    tree_bytes,
+)
 from coderewind.store.pack import BLOB, COMMIT, TREE, PackWriter
 from coderewind.store.refs import ref_exists
 
@@ -298,13 +304,23 @@ def _theirs(engine: Engine) -> Objects:
 
 
 def _there(engine: Engine, commits: set[str]) -> set[str]:
-    """Which commits are still in the user's repository."""
+    """Which commits are in the user's repository, but not by us: in mode `repo` a snapshot of ours
+    that was dropped may still lie there."""
     if not commits or engine.workspace.common_dir is None:
         return set()
+    git = Git(engine.workspace.common_dir)
     asked = "".join(commit + "\n" for commit in sorted(commits)).encode()
-    said = Git(engine.workspace.common_dir).run("cat-file", "--batch-check", input=asked)
-    rows = [line.split() for line in said.splitlines()]
-    return {row[0].decode() for row in rows if len(row) == 3 and row[1] == b"commit"}
+    rows = [line.split() for line in git.run("cat-file", "--batch-check", input=asked).splitlines()]
+    there = [row[0] for row in rows if len(row) == 3 and row[1] == b"commit"]
+    said = git.run("cat-file", "--batch", input=b"".join(oid + b"\n" for oid in there))
+    found = set()
+    while said:
+        head, _, said = said.partition(b"\n")
+        oid, _, size = head.split()
+        if b"\nauthor " + IDENTITY not in said[: int(size)]:
+            found.add(oid.decode())
+        said = said[int(size) + 1 :]
+    return found
 
 
 def _branched(agent: str) -> Branched:

@@ -181,7 +181,8 @@ def undo_restore(engine: Engine) -> Outcome:
     timeline = engine.timeline()
     moves = [m for m in timeline.position.moves if m.record.id in timeline.by_id]
     if not moves:
-        raise RewindError("there is no restore to take back", hint="rewind list")
+        raise RewindError("there is no restore to take back",
+                          hint="rewind list shows what can be restored")
     move = moves[-1]
     data: dict[str, object] = {"target": move.record.id, "cursor": move.before.cursor}
     return _move(engine, ops.UNDO_RESTORE, timeline.by_id[move.record.id], data,
@@ -305,7 +306,7 @@ def _writer(engine: Engine) -> Writer:
     root = engine.workspace.root
     private = engine.store.private_dir(engine.workspace.name)
     try:
-        return Writer(root, engine.store.objects, stage_dir(private, root))
+        return Writer(root, engine.store.objects, stage_dir(private, root), engine.progress)
     except OSError as error:
         raise _not_prepared(error) from error
 
@@ -360,9 +361,8 @@ def _apply(
     engine: Engine, writer: Writer, plan: Plan, checkpoint: Checkpoint, staged: Staged | None
 ) -> None:
     """Change the worktree; from here on, only the end or `--abort` makes it whole again."""
-    progress = engine.progress
     try:
-        writer.apply(plan, (lambda n, _: progress("restored", n)) if progress else None)
+        writer.apply(plan)
         if staged is not None:
             staged.put_back(engine.workspace, checkpoint.head)
     except OSError as error:
@@ -409,7 +409,8 @@ def resume(engine: Engine) -> Outcome:
     """Finish an interrupted move."""
     interrupted = engine.interrupted()
     if interrupted is None:
-        raise RewindError("no restore was interrupted")
+        raise RewindError("no restore was interrupted",
+                          hint="rewind status says how things stand")
     timeline = engine.timeline()
     record = next(r for r in timeline.records if r.id == interrupted.record)
     checkpoint = engine.resolve(record.text("target"))
@@ -429,10 +430,12 @@ def abort(engine: Engine) -> Outcome:
     """Go back to the state before an interrupted move."""
     interrupted = engine.interrupted()
     if interrupted is None:
-        raise RewindError("no restore was interrupted")
+        raise RewindError("no restore was interrupted",
+                          hint="rewind status says how things stand")
     timeline = engine.timeline()
     rescue = timeline.by_id.get(interrupted.record)
     if rescue is None:
-        raise RewindError("the rescue of the interrupted restore is gone", hint="rewind list")
+        raise RewindError("the rescue of the interrupted restore is gone",
+                          hint="rewind list shows what can be restored")
     return _move(engine, ops.UNDO_RESTORE, rescue,
                  {"target": rescue.id, "cursor": rescue.parent})

@@ -228,7 +228,8 @@ class Planner:
                 _put(tree, folder + b"/", b"")
             return rules.ignored(paths + folders)
         except OSError as error:
-            raise RewindError(f"the plan could not be made: {error.strerror}") from error
+            raise RewindError(f"the plan could not be made: {error.strerror}",
+                              hint="nothing was changed") from error
         finally:
             rules.close()
             remove_folder(then)
@@ -262,7 +263,10 @@ class Planner:
                 if reason == why.IGNORED or path in said or not within(path, self._paths):
                     continue
                 said.add(path)
-                self.plan.kept.append(Kept(path, words.format(reason)))
+                why_kept = words.format(reason)
+                if not os.path.lexists(self._full(path)):
+                    why_kept = f"is gone and does not come back, it {why_kept}"
+                self.plan.kept.append(Kept(path, why_kept))
 
     # ---- what is written
 

@@ -12,7 +12,7 @@ import time
 from coderewind.engine.engine import Engine
 from coderewind.engine.health import disk_usage
 from coderewind.engine.settings import Settings
-from coderewind.ledger.chain import new_id
+from coderewind.ledger.chain import Ledger, ledgers, new_id
 from coderewind.ledger.rewrite import relink
 from coderewind.model import records as ops
 from coderewind.model.records import Checkpoint, Record
@@ -57,6 +57,9 @@ def prune(
     result = Pruned()
     result.before = disk_usage(engine.store.git_dir)
     with engine.alone(), engine.lock() as lock:
+        engine.store.objects.refresh()
+        for name in ledgers(engine.store):
+            Ledger(engine.store, name).check_end()
         timeline = engine.timeline()
         doomed = doomed_in(timeline, settings, keep=keep, protect=protect)
         if doomed:

@@ -7,10 +7,10 @@ named with its file, never ignored.
 
 from __future__ import annotations
 
-import json
 import os
 
 from coderewind.errors import RewindError
+from coderewind.model import json
 from coderewind.store.filters import Filters
 from coderewind.store.folders import rewind_home
 from coderewind.store.home import Store
@@ -61,6 +61,7 @@ KEYS: dict[str, Key] = {
                           ("exact", "smart")),
     "agents.mayRestore": Key(bool, False, "agents may restore and undo, after confirmation"),
     "checkpoint.enabled": Key(bool, False, "agents get the checkpoint and rewind tools"),
+    "checkpoint.subagents": Key(bool, False, "agents that an agent starts get them, too"),
 }
 
 
@@ -146,16 +147,12 @@ def load(store: Store | None) -> Settings:
     return Settings(values)
 
 
-def agents_may_restore(store: Store) -> bool:
-    """Whether the user allowed it. What lies inside the folder does not count: an agent that may
-    only edit files there could write it itself, and it may come with the folder."""
-    found = load(store)
-    inside = found.source("agents.mayRestore") == "project" and store.mode != "global"
-    return found.flag("agents.mayRestore") and not inside
-
-
 def files(store: Store | None) -> dict[str, bytes]:
-    """The configuration files, weakest first."""
+    """The configuration files, weakest first.
+
+    None lies in the folder itself, whatever the store's mode: an agent that may only edit files
+    there could give itself permissions, and they might come with the folder.
+    """
     found = {"global": os.path.join(rewind_home(), b"config.json")}
     if store is not None:
         found["project"] = os.path.join(store.home, b"config.json")
@@ -175,7 +172,9 @@ def read(path: bytes) -> dict[str, object]:
     """
     found, problems = examine(path)
     if problems:
-        raise problems[0]
+        first = problems[0]
+        first.hint = first.hint or "mend that file; rewind validate names all that is wrong with it"
+        raise first
     return found
 
 
@@ -218,7 +217,9 @@ def write(path: bytes, key: str, value: object) -> None:
             assert isinstance(below, dict)
             section = below
         section[last] = value
-    write_durably(path, json.dumps(data, indent=2).encode() + b"\n")
+    import json as standard
+
+    write_durably(path, standard.dumps(data, indent=2).encode() + b"\n")
 
 
 def _drop(data: dict[str, object], key: str) -> None:
@@ -294,12 +295,19 @@ def _flatten(
         try:
             if full in KEYS:
                 found[full] = _checked(full, value, name)
-            elif isinstance(value, dict) and any(known.startswith(full + ".") for known in KEYS):
+            elif not _inside(full):
+                _spec(full, name)
+            elif isinstance(value, dict):
                 _flatten(value, full + ".", found, problems, name)
             else:
-                _spec(full, name)
+                raise RewindError(f"{name}: {full} must be an object, not {json.dumps(value)}")
         except RewindError as error:
             problems.append(error)
+
+
+def _inside(group: str) -> list[str]:
+    """The settings whose dotted names begin like this."""
+    return [key for key in KEYS if key.startswith(group + ".")]
 
 
 def _spec(key: str, where: str) -> Key:
@@ -307,9 +315,10 @@ def _spec(key: str, where: str) -> Key:
     if spec is None:
         import difflib
 
-        near = difflib.get_close_matches(key, KEYS, 1)
+        near = _inside(key) or difflib.get_close_matches(key, KEYS, 1)
+        meant = " or ".join(map(repr, near))
         raise RewindError(f"{_from(where)}there is no setting {key!r}",
-                          hint=f"did you mean {near[0]!r}?" if near else "rewind config lists all",
+                          hint=f"did you mean {meant}?" if near else "rewind config lists all",
                           exit_code=1 if where else 2)
     return spec
 

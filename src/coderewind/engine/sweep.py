@@ -21,6 +21,7 @@ from coderewind.engine import retention
 from coderewind.engine.engine import Engine
 from coderewind.engine.settings import Settings
 from coderewind.model.records import Checkpoint
+from coderewind.store.workspace import all_roots
 from coderewind.timeline.build import Timeline
 
 ANCESTORS = "ancestor-only"
@@ -90,16 +91,16 @@ def sweep(
 def _look(
     engine: Engine, settings: Settings, agent: str, session: str, file: str, end: float
 ) -> tuple[set[str], Needs]:
-    """The sessions whose points may go, and what all sessions of the worktree still need."""
-    root = os.fsdecode(engine.workspace.root)
+    """The sessions whose points may go, and what all sessions of the repository still need: one
+    that goes on in a linked worktree may stand at a point of this one."""
     lineage = [(session, file), *lineage_of(file)]
     all_files = dict.fromkeys(lineage)
     for name in _AGENTS:
         adapter = adapter_of(name)
         assert isinstance(adapter, Branched)
-        found = files_of(adapter, root)
-        all_files |= dict.fromkeys(found)
-        _check(end)
+        for root in all_roots(engine.workspace):
+            all_files |= dict.fromkeys(files_of(adapter, os.fsdecode(root)))
+            _check(end)
     needs = Needs()
     for _, path in all_files:
         needs.add(read_session(path))

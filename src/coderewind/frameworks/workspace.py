@@ -32,6 +32,7 @@ class Workspace:
         self._agent = agent
         self._one_at_a_time = threading.Lock()
         self._rewind = _opened(folder)
+        self._is_ours = not isinstance(folder, Rewind)  # to close, which is cheap to undo
         self.gate = gate or self._users_gate()
 
     @property
@@ -51,6 +52,9 @@ class Workspace:
     def stopped(self, session: str = "") -> None:
         """A turn is over: hold the files, unless they are as they were."""
         self._save("after", Anchor(agent=self._agent, session=session), reuse=True)
+        if self._rewind is not None and self._is_ours:
+            with self._one_at_a_time:
+                self._rewind.close()
 
     # ---- what a ContextRewind asks of files
 
@@ -82,9 +86,11 @@ class Workspace:
             _log.warning("no checkpoint of the files was made: %s", error)
 
     def _users_gate(self) -> Gate:
-        store = self._rewind.engine.store if self._rewind else None
-        return Gate(enabled=settings.load(store).flag("checkpoint.enabled"),
-                    may_restore=store is not None and settings.agents_may_restore(store))
+        if self._rewind is not None:
+            return self._rewind.gate()
+        values = settings.load(None)
+        return Gate(enabled=values.flag("checkpoint.enabled"),
+                    subagents=values.flag("checkpoint.subagents"))
 
 
 def _opened(folder: Folder | None) -> Rewind | None:

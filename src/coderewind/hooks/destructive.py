@@ -9,7 +9,8 @@ _START = r"(?:^|[\s;&|({`\"'$\\])"
 _GIT = _START + r"(?:\S*/)?git(?:\s+(?:-[cC]\s+\S+|--?[\w-]+(?:=\S+)?))*\s+"
 _PATTERNS = (
     _GIT + r"reset\b[^;&|\n]*--(?:hard|merge|keep)\b",
-    _GIT + r"checkout\b(?:[^;&|\n]*\s)?(?:--(?:\s|$)|-f\b|--force\b|\.(?:\s|$|/)|:/)",
+    _GIT + r"checkout\b(?:[^;&|\n]*\s)?(?:--(?:\s|$)|-f\b|--force\b|\.(?:\s|$|/)|:/"
+    r"|\S*\.[a-zA-Z]\w*(?:\s|$))",  # what looks like a file
     _GIT + r"switch\b[^;&|\n]*(?:-f\b|--force\b|--discard-changes\b|-C\b)",
     _GIT + r"restore\b",
     _GIT + r"clean\b",

@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from coderewind.hooks.session import SessionState
 
 # Seconds; below the timeouts that tiers register, so that we end before we are ended.
-_LIMITS = {"SessionStart": 110.0, "SessionEnd": 50.0}
+_LIMITS = {"SessionStart": 110.0, "SessionEnd": 50.0, "UserPromptExpansion": 115.0}
 _LIMIT = 27.0
 _LARGEST = 256 << 20
+_TOO_LONG = "a checkpoint took too long and was left out"
+_OF_TOOLS = ("PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch")
 
 
 class _TimeUp(BaseException):
@@ -49,13 +51,16 @@ def run_hook(argv: list[str]) -> int:
         from coderewind.hooks.payload import read_event
 
         event = read_event(agent, name, payload)
-        _handle(event)
+        if name == "UserPromptExpansion":
+            _answer(event)
+        else:
+            _handle(event)
         _limit(0)
     except RewindError as error:
         _tell(event, agent, name, error.message, error.hint)
     except _TimeUp:
-        _tell(event, agent, name, "a checkpoint took too long and was left out",
-              "the next event makes it")
+        _tell(event, agent, name, _TOO_LONG,
+              "the next prompt or end of a turn tries again; `rewind save` takes its time")
     except KeyboardInterrupt:
         pass
     except Exception as error:  # noqa: BLE001 - the top of the surface: the agent must go on
@@ -75,10 +80,16 @@ def _arguments(argv: list[str]) -> tuple[str, str]:
 
 
 def _limit(seconds: float) -> None:
-    import signal
+    # What `signal` wraps in enums.
+    from _signal import (  # type: ignore[import-not-found]
+        ITIMER_REAL,
+        SIGALRM,
+        setitimer,
+        signal,
+    )
 
-    signal.signal(signal.SIGALRM, _time_up)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal(SIGALRM, _time_up)
+    setitimer(ITIMER_REAL, seconds)
 
 
 def _time_up(_signum: int, _frame: object) -> None:
@@ -87,6 +98,7 @@ def _time_up(_signum: int, _frame: object) -> None:
 
 def _handle(event: Event) -> None:
     from coderewind.agents import seen
+    from coderewind.agents.known import adapter_of
     from coderewind.hooks.session import Sessions
 
     if not event.session:
@@ -94,17 +106,36 @@ def _handle(event: Event) -> None:
     if event.name == "PostToolBatch" and _only_reads(event):
         return
     seen.note(event.agent, event.name)
+    caller = adapter_of(event.agent).caller(event.transcript)
+    if caller and not event.becomes_a_subagents(caller):
+        return
     sessions = Sessions()
     with sessions.lock(event.agent, event.session, patience=20.0):
         state = sessions.load(event.agent, event.session)
         if event.name == "SessionEnd" and not state.worktree:
             return  # a session that no other event told of: `claude plugin` has such
+        if _TOO_LONG in state.said and event.name in _OF_TOOLS:
+            return  # not at every tool, as long as it is so
         try:
             _observe(event, state)
+            if _TOO_LONG in state.said:
+                state.said.remove(_TOO_LONG)
         finally:
             sessions.save(event.agent, event.session, state)
     if event.name == "SessionStart":
         sessions.sweep()
+
+
+def _answer(event: Event) -> None:
+    """Show the answer to a slash command of ours in place of asking the model."""
+    import json
+
+    from coderewind.hooks.typed import answer
+
+    words = answer(event)
+    if words:
+        sys.stdout.write(json.dumps({"decision": "block", "reason": "\n" + words}) + "\n")
+        sys.stdout.flush()
 
 
 def _observe(event: Event, state: SessionState) -> None:
@@ -124,7 +155,8 @@ def _observe(event: Event, state: SessionState) -> None:
     state.worktree = state.worktree or os.fsdecode(engine.workspace.root)
     tier = tiers.load(settings.text("tier"))
     if _wants(event, tier, settings, engine.ledger.last_time()):
-        done = Turn(engine, adapter_of(event.agent), event, state).observe()
+        done = Turn(engine, adapter_of(event.agent), event, state,
+                    exact=tier.name == tiers.EXACT).observe()
         if done:
             alone.note(event.agent, event.session, done)
 
@@ -139,12 +171,13 @@ def _only_reads(event: Event) -> bool:
 
 def _wants(event: Event, tier: Tier, settings: Settings, last_ms: int) -> bool:
     """Whether the tier makes a checkpoint at this event."""
+    from coderewind.agents import tier as tiers
     from coderewind.hooks.turn import SHELLS, destroys
 
     hook = tier.hook(event.agent, event.name)
     if hook is None:
         return False
-    exact = tier.name == "exact"
+    exact = tier.name == tiers.EXACT
     if event.name == "PostToolBatch" and not event.calls:
         return False
     if event.calls:

@@ -18,6 +18,7 @@ EVENTS = (
     "SessionEnd",
     "PreCompact",
     "CwdChanged",
+    "UserPromptExpansion",
 )
 _BY_WORD = {name.lower(): name for name in EVENTS}
 

@@ -6,10 +6,9 @@ but letters, digits and a few signs.
 
 from __future__ import annotations
 
-import json
-
 from coderewind.errors import RewindError
 from coderewind.hooks.names import CLAUDE, DROID
+from coderewind.model import json
 
 _LONGEST_ID = 128
 _LONGEST_PATH = 4096
@@ -32,7 +31,9 @@ class Event:
     __slots__ = (
         "agent",
         "agent_type",
+        "arguments",
         "calls",
+        "command",
         "cwd",
         "message_id",
         "name",
@@ -41,6 +42,7 @@ class Event:
         "session",
         "source",
         "subagent",
+        "subagent_transcript",
         "transcript",
     )
 
@@ -53,14 +55,31 @@ class Event:
         self.prompt_id = _id(data.get("prompt_id"))
         self.message_id = _id(data.get("message_id"))
         self.prompt = _text(data.get("prompt"))
-        self.source = _text(data.get("source")) or _text(data.get("reason"))
+        self.source = next((_text(data[key]) for key in ("source", "reason", "trigger")
+                            if key in data), "")  # why a session began or ended, or is compacted
         self.subagent = _id(data.get("agent_id"))  # '' for the session's own agent
+        self.subagent_transcript = ""  # where that has a session file of its own, as in Droid
         self.agent_type = _text(data.get("agent_type"))[:40]
         self.calls = _calls(data)
+        self.command = _text(data.get("command_name"))  # a slash command, and what follows it
+        self.arguments = _text(data.get("command_args"))
 
     @property
     def call(self) -> Call | None:
         return self.calls[0] if self.calls else None
+
+    def becomes_a_subagents(self, caller: str) -> bool:
+        """In Droid a subagent is a session of its own. Make this an event of the session that
+        called it; whether it means something there."""
+        if self.name in ("SessionStart", "UserPromptSubmit", "SessionEnd"):
+            return False
+        if self.name == "Stop":
+            self.name = "SubagentStop"
+        self.subagent, self.subagent_transcript = self.session, self.transcript
+        self.session = _id(caller)
+        self.transcript = f"{self.transcript.rpartition('/')[0]}/{self.session}.jsonl"
+        self.prompt_id = self.message_id = ""
+        return True
 
 
 def read_event(agent: str, name: str, raw: bytes) -> Event:

@@ -6,11 +6,11 @@ Losing it costs a label, never a state. Parallel hooks of one session take turns
 
 from __future__ import annotations
 
-import json
 import os
 import time
 
 from coderewind.errors import RewindError
+from coderewind.model import json
 from coderewind.store.folders import make_private, rewind_home
 from coderewind.store.lock import Lock
 

@@ -12,6 +12,7 @@ from coderewind.agents.adapter import Adapter
 from coderewind.engine.archive import archive
 from coderewind.engine.engine import Engine
 from coderewind.hooks.destructive import is_destructive
+from coderewind.hooks.names import DROID
 from coderewind.hooks.payload import Call, Event
 from coderewind.hooks.session import PROMPT_KEPT, SessionState
 from coderewind.hooks.words import call_words, turn_words
@@ -33,9 +34,10 @@ class Turn:
     """One event, observed in one worktree."""
 
     def __init__(
-        self, engine: Engine, adapter: Adapter, event: Event, state: SessionState
+        self, engine: Engine, adapter: Adapter, event: Event, state: SessionState, *, exact: bool
     ) -> None:
         self.engine = engine
+        self.exact = exact  # whether the tier lets every event be observed
         self.adapter = adapter
         self.event = event
         self.state = state
@@ -84,25 +86,37 @@ class Turn:
 
     def session_started(self) -> None:
         state, source = self.state, self.event.source
-        state.forget_calls(also_subagents=True)
-        state.background = []
+        if source == "compact" and state.prompt_id:  # the turn goes on, if one is under way
+            if self.changed:
+                self._settle(at.AT_TURN)
+            return
         goes_on = source in ("resume", "fork", "compact")
         state.parent = state.parent or (self._parent() if source != "startup" else "")
         entry = self.adapter.last_entry(self.event.transcript) if goes_on else ""
         where = at.AT_ENTRY if entry else at.AT_START
-        if not goes_on or (self.changed and self.last is None):
+        first = self.last is None
+        if self.changed and self.exact and not first:
+            self._settle(where, entry=entry)
+        if first or not goes_on:
             self._append("start", "session cleared" if source == "clear" else "session started",
                          where, entry=entry)
-        elif self.changed:
-            self._settle(where, entry=entry)
+        state.forget_calls(also_subagents=True)
+        state.background = []
         state.begin_turn("", "", self.snapshot)
 
     def prompt_given(self) -> None:
         event, state = self.event, self.state
         prompt_id = event.prompt_id or event.message_id
+        if prompt_id and prompt_id == state.prompt_id:
+            # Said while the agent is at work, and so a part of this turn.
+            if self.changed:
+                self._settle(at.AT_TURN, flags=self._flags())
+            self._append("prompt", "", at.AT_TURN, prompt=event.prompt[:PROMPT_KEPT],
+                         flags=self._flags())
+            return
         if event.prompt.startswith(_TASK_NEWS):
             if self.changed:
-                self._settle(at.AT_PROMPT, prompt_id=prompt_id)
+                self._settle(at.AT_END if state.prompt_id else at.AT_PROMPT)
             state.begin_turn("background task", prompt_id, self.snapshot)
             state.background = []
             return
@@ -115,7 +129,7 @@ class Turn:
     def tool_begins(self) -> None:
         state, call = self.state, self.event.call
         self._find_prompt()
-        if self.changed:
+        if self.changed and self.exact:
             self._settle(at.AT_TURN, flags=self._flags())
         if call is None:
             return
@@ -123,6 +137,10 @@ class Turn:
         if destroys(call):
             self._append("before", "before " + words, at.AT_TURN, flags=[DESTRUCTIVE],
                          call=call, git=self._git())
+        elif self.changed:
+            self._append("before", "before " + words, at.AT_TURN, call=call)
+        if not self.exact:
+            return  # when the call ends may not be told
         key = call.id or words
         state.open.pop(key, None)
         if state.open:
@@ -189,9 +207,12 @@ class Turn:
             self._append("end", self._what_happened(), where)
 
     def before_compaction(self) -> None:
+        self._find_prompt()
         entry = self.adapter.last_entry(self.event.transcript)
-        self._append("compact", "before compaction",
-                     at.AT_COMPACT if entry else at.AT_END, entry=entry)
+        where = at.AT_COMPACT if entry else at.AT_END
+        if self.event.source == "auto" and self.state.prompt_id:
+            where = at.AT_TURN  # the agent's own: in the middle of a turn
+        self._append("compact", "before compaction", where, entry=entry)
 
     def folder_changed(self) -> None:
         if self.changed:
@@ -218,6 +239,8 @@ class Turn:
         state = self.state
         if self.last is None:
             return "first checkpoint"
+        if not self.exact:
+            return "changed since the last checkpoint"
         if state.open:
             how = "interrupted: " if self.event.name in _AFTER_A_TURN else "during: "
             return how + ", ".join(state.open.values())[:200]
@@ -307,13 +330,17 @@ class Turn:
         return overlapped
 
     def _find_prompt(self) -> None:
-        """`droid exec` tells of no prompt: its session file does."""
+        """`droid exec` tells of no prompt: its session file does. One turn may follow the other
+        there, when a subagent sends news."""
         state, event = self.state, self.event
         if not state.prompt_id and event.prompt_id:
             state.prompt_id = event.prompt_id
-        elif not state.prompt_id and event.agent == "droid" and event.transcript:
-            state.prompt_id, prompt = self.adapter.last_prompt(event.transcript)
-            state.prompt = prompt[:PROMPT_KEPT]
+        elif event.agent == DROID and event.transcript and (
+            not state.prompt_id or event.name == "Stop"
+        ):
+            prompt_id, prompt = self.adapter.last_prompt(event.transcript)
+            if prompt_id and prompt_id != state.prompt_id:
+                state.prompt_id, state.prompt = prompt_id, prompt[:PROMPT_KEPT]
 
     def _parent(self) -> str:
         """The session that this one goes on from: as far as this worktree's ledger knows."""
@@ -335,8 +362,12 @@ class Turn:
         return {"branches": branches(workspace), "stashes": stashes(workspace)}
 
     def _archive(self) -> None:
-        archive(self.engine, self.adapter, self.event.session, self.event.transcript,
+        event = self.event
+        archive(self.engine, self.adapter, event.session, event.transcript,
                 self.state.archived, self.now_ns, limit=_ARCHIVED_AT_ONCE)
+        if event.subagent_transcript:
+            archive(self.engine, self.adapter, event.subagent, event.subagent_transcript, {},
+                    self.now_ns, limit=_ARCHIVED_AT_ONCE)
 
 
 def destroys(call: Call) -> bool:

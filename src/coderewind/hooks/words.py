@@ -12,20 +12,21 @@ _PATHS = ("file_path", "notebook_path", "path")
 
 
 def call_words(call: Call) -> str:
-    """A call in a few words: "Edit auth.py", "Bash pytest -q", "github create_issue"."""
+    """A call in a few words: "Edit auth.py", "Bash pytest -q", "notes keep todo.md"."""
     given = call.input
-    if call.name in _SHELLS:
+    name = call.name
+    if name.startswith("mcp__"):
+        name = " ".join(part for part in name[5:].split("__", 1) if part)
+    if name in _SHELLS:
         command = given.get("command")
-        return f"{call.name} {_clip(command)}" if isinstance(command, str) else call.name
+        return f"{name} {_clip(command)}" if isinstance(command, str) else name
     for key in _PATHS:
         path = given.get(key)
         if isinstance(path, str) and path:
-            return f"{call.name} {_clip(path.rstrip('/').rpartition('/')[2] or path)}"
-    if call.name == "ApplyPatch":
+            return f"{name} {_clip(path.rstrip('/').rpartition('/')[2] or path)}"
+    if name == "ApplyPatch":
         return f"ApplyPatch {_clip(', '.join(_patched(given)))}".rstrip()
-    if call.name.startswith("mcp__"):
-        return " ".join(part for part in call.name[5:].split("__", 1) if part)
-    return call.name
+    return name
 
 
 def turn_words(prompt: str, tools: list[str]) -> str:

@@ -10,16 +10,17 @@ process; it is made anew from the commits whenever its end is not the ref's.
 
 from __future__ import annotations
 
-import json
 import os
 
 from coderewind.errors import RewindError
+from coderewind.model import json
 from coderewind.model.records import VERSION, Record
-from coderewind.store.git import Git
+from coderewind.store.git import Git, GitError
 from coderewind.store.home import Store
 from coderewind.store.lock import Lock
 from coderewind.store.objects import commit_bytes, tree_bytes
 from coderewind.store.pack import COMMIT, TREE, PackWriter, fsync_dir, write_durably
+from coderewind.store.workspace import read_file
 
 _TAIL = 65536  # more than nearly every record takes
 KEEP_REF = "refs/rewind/store"
@@ -41,17 +42,35 @@ class Ledger:
         """The newest record's commit, '' for an empty ledger.
 
         Raises:
-            RewindError: the ref is there and names no commit; it must not pass for an empty ledger.
+            RewindError: the ref names no commit, or is gone although the copy knows records; that
+                must not pass for an empty ledger.
         """
         try:
             with open(self._ref, "rb") as file:
                 head = file.read(100).strip()
         except FileNotFoundError:
-            return self._packed_head()
+            packed = self._packed_head()
+            if not packed and self._copied_lines():
+                raise self._end_unknown("is missing") from None
+            return packed
         if len(head) not in (40, 64) or head.strip(b"0123456789abcdef"):
-            raise RewindError(f"the ledger's end is not known: {self._ref_name} is damaged",
-                              hint="rewind doctor --repair finds it again")
+            raise self._end_unknown("is damaged")
         return head.decode()
+
+    def check_end(self) -> None:
+        """Refuse to go on when the newest record is not there: what only the ledger reaches would
+        look like what nobody needs.
+
+        Raises:
+            RewindError: the ref, or the commit that it names, is missing or damaged.
+        """
+        head = self.head()
+        if head and not self._store.objects.has(bytes.fromhex(head)):
+            raise self._end_unknown("leads nowhere")
+
+    def _end_unknown(self, how: str) -> RewindError:
+        return RewindError(f"the ledger's end is not known: {self._ref_name} {how}",
+                           hint="rewind doctor --repair finds it again")
 
     def last(self) -> Record | None:
         """The newest record, without reading the others."""
@@ -101,7 +120,8 @@ class Ledger:
         try:
             return _parsed(lines)
         except (ValueError, RecursionError) as error:
-            raise RewindError("the ledger is damaged", hint="rewind doctor") from error
+            raise RewindError("the ledger is damaged",
+                              hint="rewind doctor shows what is damaged") from error
 
     def chain(self) -> list[Record]:
         """All records as the commits say, without the copy."""
@@ -143,7 +163,7 @@ class Ledger:
         tree: list[tuple[int, bytes, bytes]],
     ) -> str:
         """Add a record's commit to a pack; nothing is published yet."""
-        text = json.dumps({"v": VERSION, **data}, separators=(",", ":"))
+        text = json.dumps({"v": VERSION, **data})
         # The first record has a parent too: its first parent must not be its snapshot.
         if parent:
             parents = [bytes.fromhex(parent)]
@@ -173,8 +193,7 @@ class Ledger:
         except OSError:
             self._go_back(before)
             raise
-        line = commit.encode() + b" " + json.dumps({"v": VERSION, **data},
-                                                   separators=(",", ":")).encode() + b"\n"
+        line = commit.encode() + b" " + json.dumps({"v": VERSION, **data}).encode() + b"\n"
         try:
             self._append_copy(line, before)
         except OSError:
@@ -248,10 +267,14 @@ class Ledger:
             return []
 
     def _read_chain(self, head: str) -> list[bytes]:
-        out = self._store.git.run(
-            "log", "--first-parent", "--reverse", "--no-show-signature", "-z",
-            "--format=%H%n%s%n%b", head, "--",
-        )
+        try:
+            out = self._store.git.run(
+                "log", "--first-parent", "--reverse", "--no-show-signature", "-z",
+                "--format=%H%n%s%n%b", head, "--",
+            )
+        except GitError as error:
+            raise RewindError(f"the ledger cannot be read to its beginning ({error.message})",
+                              hint="rewind doctor --repair keeps what is left") from error
         lines = []
         for entry in out.split(b"\0"):
             if not entry:
@@ -280,12 +303,25 @@ def new_id() -> str:
 
 
 def ledgers(store: Store) -> list[str]:
-    """The names of all worktrees that have a ledger in this store."""
+    """The names of all worktrees that have a ledger in this store, or had one: a ref that was
+    lost is known by the copy that is left, and must not be forgotten with what it kept alive."""
+    found = {name for name in _listed(os.path.join(store.git_dir, b"refs/heads"))
+             if b".tmp" not in name}
+    for line in read_file(os.path.join(store.git_dir, b"packed-refs")).split(b"\n"):
+        _, _, ref = line.partition(b" refs/heads/")
+        found.add(ref)
+    worktrees = os.path.join(store.home, b"worktrees")
+    for name in _listed(worktrees):
+        if read_file(os.path.join(worktrees, name, b"ledger.jsonl"), 1):
+            found.add(name)
+    return sorted(os.fsdecode(name) for name in found if name)
+
+
+def _listed(folder: bytes) -> list[bytes]:
     try:
-        names = os.listdir(os.path.join(store.git_dir, b"refs/heads"))
+        return os.listdir(folder)
     except FileNotFoundError:
         return []
-    return sorted(os.fsdecode(name) for name in names if b".tmp" not in name)
 
 
 def keep_alive(store: Store, new: dict[str, str]) -> None:
@@ -302,9 +338,23 @@ def keep_alive(store: Store, new: dict[str, str]) -> None:
         pack = store.pack()
         kept = pack.add(COMMIT, commit_bytes(pack.add(TREE, b""), parents, 0, _ALIVE))
         pack.finish()
-    user = Git(os.path.dirname(store.git_dir), config=("core.hooksPath=/dev/null",
+    _users_git(store).run("update-ref", "--no-deref", KEEP_REF, kept.hex())
+
+
+def are_kept_alive(store: Store) -> bool:
+    """Whether, in mode `repo`, that ref is there and reaches every ledger.
+
+    Raises:
+        RewindError: the end of a ledger is not known.
+    """
+    out = _users_git(store).run("rev-list", "--parents", "-n1", KEEP_REF, "--", ok=(0, 128))
+    heads = {Ledger(store, name).head() for name in ledgers(store)} - {""}
+    return heads <= set(out.decode().split())
+
+
+def _users_git(store: Store) -> Git:
+    return Git(os.path.dirname(store.git_dir), config=("core.hooksPath=/dev/null",
                                                        "core.fsmonitor=false"))
-    user.run("update-ref", "--no-deref", KEEP_REF, kept.hex())
 
 
 def _parsed(lines: list[bytes]) -> list[Record]:

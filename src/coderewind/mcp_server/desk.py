@@ -63,7 +63,7 @@ class Desk:
     @contextmanager
     def engine_that_may_restore(self) -> Iterator[Engine]:
         with self.engine() as engine:
-            if not settings.agents_may_restore(engine.store):
+            if not settings.load(engine.store).flag("agents.mayRestore"):
                 raise _NOT_ALLOWED
             yield engine
 

@@ -78,6 +78,9 @@ class Captured:
         self.tree = self.manifest_oid = self.root_tree = self.snapshot = self.coverage_oid = b""
         self.coverage: list[LeftOut] = []
 
+    def file_count(self) -> int:
+        return sum(len(names_of(folder)) for folder in self.state.folders.values())
+
     def keep(self, objects: Objects) -> None:
         """Remember what was seen; only after the pack was finished."""
         if self.fresh:
@@ -95,7 +98,7 @@ def capture(
     *,
     now_ns: int,
     extra: tuple[bytes, ...] = (),
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[str, int], None] | None = None,
 ) -> Captured:
     """Capture the worktree as it is now; the caller holds the worktree's lock.
 
@@ -134,7 +137,7 @@ class _Capture:
         state: State,
         pack: PackWriter,
         now_ns: int,
-        progress: Callable[[int], None] | None,
+        progress: Callable[[str, int], None] | None,
     ) -> None:
         self.store = store
         self.objects = store.objects
@@ -143,7 +146,9 @@ class _Capture:
         self.pack = pack
         self.now_ns = now_ns
         self.width = store.objects.width
-        self.intake = Intake(workspace.root, store.objects, pack)
+        self.progress = progress
+        self.read = 0  # files
+        self.intake = Intake(workspace.root, store.objects, pack, progress)
         self.changed = 0
         self.young: dict[bytes, int] = {}
         self.racy: set[bytes] = set()
@@ -154,7 +159,7 @@ class _Capture:
             now_ns=now_ns,
             scratch=os.path.join(store.home, b"ignore"),
             own=store.identity(),
-            progress=progress,
+            progress=(lambda count: progress("looked at", count)) if progress else None,
         )
 
     def run(self, state_path: bytes, extra: tuple[bytes, ...]) -> Captured:
@@ -245,6 +250,9 @@ class _Capture:
 
     def _read_file(self, draft: Draft, name: bytes) -> None:
         path = join(draft.path, name)
+        if self.progress:
+            self.read += 1
+            self.progress("captured", self.read)
         try:
             oid, st = self.intake.take(path)
         except NotAFile:

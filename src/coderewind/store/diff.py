@@ -42,7 +42,8 @@ class SnapshotView:
             manifest = entries[b"manifest.json"]
         except KeyError:
             raise RewindError(
-                f"{snapshot.hex()[:12]} is not a snapshot", hint="rewind doctor"
+                f"{snapshot.hex()[:12]} is not a snapshot",
+                hint="rewind doctor shows what is damaged",
             ) from None
         self.manifest: Manifest = decode(objects.read(manifest)[1])
 

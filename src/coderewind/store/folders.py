@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+from stat import S_ISDIR
 
 from coderewind.errors import RewindError
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def rewind_home() -> bytes:
@@ -32,6 +35,14 @@ def user_home() -> bytes:
 def make_private(path: bytes) -> None:
     """A folder for us alone; a symlink or somebody else's folder in its place is refused."""
     try:
+        _make(path)
+    except FileNotFoundError:
+        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+        _make(path)
+
+
+def _make(path: bytes) -> None:
+    try:
         os.mkdir(path, 0o700)
         os.chmod(path, 0o700)
     except FileExistsError:
@@ -45,9 +56,6 @@ def make_private(path: bytes) -> None:
             ) from None
         if st.st_mode & 0o077:
             os.chmod(path, 0o700)
-    except FileNotFoundError:
-        make_folders(os.path.dirname(path))
-        make_private(path)
 
 
 def make_folders(path: bytes) -> None:
@@ -65,20 +73,43 @@ def make_folders(path: bytes) -> None:
 
 
 def remove_folder(top: bytes) -> None:
-    """A folder of ours with all that is in it; what cannot be removed stays."""
-    folders = [top]
-    for folder in folders:
-        try:
-            with os.scandir(folder) as entries:
-                for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        folders.append(entry.path)
-                    else:
-                        os.unlink(entry.path)
-        except OSError:
-            continue
-    for folder in reversed(folders):
-        try:
-            os.rmdir(folder)
-        except OSError:
-            continue
+    """A folder of ours with all that is in it; what cannot be removed stays.
+
+    Every folder below is first moved to the top: so none is too deep, and with each opened by
+    its descriptor no link that flips under us leads elsewhere.
+    """
+    try:
+        fd = os.open(top, _FOLDER)
+    except OSError:
+        return
+    lifted = [b"."]
+    try:
+        for name in lifted:
+            try:
+                _empty(fd, name, lifted)
+                os.rmdir(name, dir_fd=fd)
+            except OSError:
+                continue  # and "." cannot be removed by that name
+    finally:
+        os.close(fd)
+    try:
+        os.rmdir(top)
+    except OSError:
+        pass
+
+
+def _empty(top: int, name: bytes, lifted: list[bytes]) -> None:
+    folder = os.open(name, _FOLDER, dir_fd=top)
+    try:
+        for entry in map(os.fsencode, os.listdir(folder)):
+            try:
+                if S_ISDIR(os.lstat(entry, dir_fd=folder).st_mode):
+                    new = b".lifted-%d" % len(lifted)
+                    os.rename(entry, new, src_dir_fd=folder, dst_dir_fd=top)
+                    lifted.append(new)
+                else:
+                    os.unlink(entry, dir_fd=folder)
+            except OSError:
+                continue
+    finally:
+        os.close(folder)

@@ -8,10 +8,10 @@ itself is there too in mode `global`, in `<root>/.agent/rewind` in mode `project
 
 from __future__ import annotations
 
-import json
 import os
 
 from coderewind.errors import RewindError
+from coderewind.model import json
 from coderewind.model.paths import to_bytes, to_text
 from coderewind.store.folders import make_private, rewind_home
 from coderewind.store.git import Git
@@ -127,6 +127,8 @@ def create(workspace: Workspace, mode: str) -> Store:
     if mode == "project":
         _make_project_folder(workspace.root)
     algo = workspace.algo()
+    if not os.path.isdir(os.path.join(git_dir, b"refs/heads")):
+        _forget_ledgers(home)
     _lay_out(git_dir, algo)
     anchor = os.stat(workspace.common_dir or workspace.root)
     about = {
@@ -141,6 +143,16 @@ def create(workspace: Workspace, mode: str) -> Store:
     }
     _write_about(home, about)
     return Store(home, about)
+
+
+def _forget_ledgers(home: bytes) -> None:
+    """A store that begins anew in the place of one that is gone knows none of its records."""
+    worktrees = os.path.join(home, b"worktrees")
+    for name in os.listdir(worktrees) if os.path.isdir(worktrees) else ():
+        try:
+            os.unlink(os.path.join(worktrees, name, b"ledger.jsonl"))
+        except FileNotFoundError:
+            pass
 
 
 def abandoned_mode(workspace: Workspace) -> str | None:
@@ -246,7 +258,8 @@ def _opened(home: bytes, about: dict[str, str], workspace: Workspace) -> Store |
     about = _about_here(home, about, workspace)
     store = Store(home, about)
     if store.mode == "project" and os.path.islink(os.path.join(workspace.root, b".agent")):
-        raise RewindError(f"{to_text(workspace.root)}/.agent is a symbolic link")
+        raise RewindError(f"{to_text(workspace.root)}/.agent is a symbolic link",
+                          hint="the store lies in the folder itself: put that back")
     if not os.path.isdir(store.git_dir):
         if store.mode == "global":
             raise DamagedStore(f"the checkpoints of this folder are gone: there is no "
@@ -304,8 +317,10 @@ def _moved_here(storage: bytes, workspace: Workspace) -> Store | None:
 def _store_id(key: bytes) -> bytes:
     word = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "-"
                    for c in to_text(os.path.basename(key)))[:32].strip(".-")
-    from hashlib import sha1
-
+    try:
+        from _sha1 import sha1  # type: ignore[import-not-found]  # without hashlib's OpenSSL
+    except ImportError:
+        from hashlib import sha1
     digest = sha1(key, usedforsecurity=False).hexdigest()[:12]
     return f"{word or 'folder'}-{digest}".encode()
 
@@ -339,6 +354,8 @@ def _read_about(home: bytes) -> dict[str, str] | None:
 
 
 def _write_about(home: bytes, about: dict[str, str]) -> None:
+    import json
+
     text = json.dumps(about, indent=1, sort_keys=True) + "\n"
     write_durably(os.path.join(home, b"about.json"), text.encode())
 

@@ -17,7 +17,7 @@ from coderewind.store.pack import BLOB, PackWriter, SizeChanged, new_hash, objec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 _WHOLE = 4 << 20  # files up to this size are read in one piece, larger ones streamed
 _CHUNK = 1 << 20
@@ -37,10 +37,17 @@ class Unreadable(Exception):
 class Intake:
     """Reads files, and adds to the pack what the store does not hold yet."""
 
-    def __init__(self, root: bytes, objects: Objects, pack: PackWriter) -> None:
+    def __init__(
+        self,
+        root: bytes,
+        objects: Objects,
+        pack: PackWriter,
+        progress: Callable[[str, int], None] | None = None,
+    ) -> None:
         self._root = root
         self._objects = objects
         self._pack = pack
+        self._progress = progress
         # Contents that were already in the store, unread: oid -> path, for `verify`.
         self.reused: dict[bytes, bytes] = {}
         self.distrusted: set[bytes] = set()
@@ -114,7 +121,7 @@ class Intake:
         digest = new_hash(self._objects.algo)
         digest.update(b"blob %d\0" % size)
         seen = 0
-        for chunk in _chunks(fd, size):
+        for chunk in self._chunks(fd, size, "read"):
             digest.update(chunk)
             seen += len(chunk)
         if seen != size:
@@ -126,7 +133,18 @@ class Intake:
             self.reused.setdefault(oid, path)
             return oid
         os.lseek(fd, 0, os.SEEK_SET)
-        return self._pack.add_stream(size, _chunks(fd, size))
+        return self._pack.add_stream(size, self._chunks(fd, size, "stored"))
+
+    def _chunks(self, fd: int, size: int, verb: str) -> Iterator[bytes]:
+        left = size
+        while left:
+            piece = os.read(fd, min(left, _CHUNK))
+            if not piece:
+                return
+            left -= len(piece)
+            if self._progress:
+                self._progress(verb, size - left)
+            yield piece
 
 
 def _differ(a: os.stat_result, b: os.stat_result) -> bool:
@@ -146,11 +164,3 @@ def _read_all(fd: int, size: int) -> bytes:
     return b"".join(pieces)[:size] if want <= 0 else b"".join(pieces)
 
 
-def _chunks(fd: int, size: int) -> Iterator[bytes]:
-    left = size
-    while left:
-        piece = os.read(fd, min(left, _CHUNK))
-        if not piece:
-            return
-        left -= len(piece)
-        yield piece

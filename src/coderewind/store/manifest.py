@@ -6,9 +6,8 @@ JSON blob beside the tree. docs/format.md describes it.
 
 from __future__ import annotations
 
-import json
-
 from coderewind.errors import RewindError
+from coderewind.model import json
 from coderewind.model.paths import is_safe, to_bytes, to_text
 
 VERSION = 1
@@ -62,7 +61,7 @@ def encode(source: Source) -> bytes:
         "fifos": {to_text(path): f"{perm:o}" for path, perm in fifos},
         "repositories": [to_text(path) for path in repositories],
     }
-    return json.dumps(data, separators=(",", ":"), sort_keys=True).encode() + b"\n"
+    return json.dumps(data, sort_keys=True).encode() + b"\n"
 
 
 def decode(data: bytes) -> Manifest:
@@ -85,7 +84,8 @@ def decode(data: bytes) -> Manifest:
             )
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise RewindError("this snapshot's manifest is damaged", hint="rewind doctor") from error
+        raise RewindError("this snapshot's manifest is damaged",
+                          hint="rewind doctor shows what is damaged") from error
 
 
 def _perm(text: str) -> int:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from subprocess import Popen
 
+IDENTITY = b"rewind <rewind@localhost>"  # of our commits
 _CHUNK = 1 << 20
 _SMALL = 1 << 18
 _AT_ONCE = 48  # questions that are asked together: 48 lines of 65 bytes fit into any pipe
@@ -353,7 +354,7 @@ def tree_bytes(entries: list[tuple[int, bytes, bytes]]) -> bytes:
 
 def commit_bytes(tree: bytes, parents: list[bytes], time: int, message: bytes) -> bytes:
     """A commit object's content. The identity is ours: no configuration of the user's is asked."""
-    who = b"rewind <rewind@localhost> %d +0000" % time
+    who = IDENTITY + b" %d +0000" % time
     lines = [b"tree " + tree.hex().encode()]
     lines += [b"parent " + parent.hex().encode() for parent in parents]
     lines += [b"author " + who, b"committer " + who, b"", message]

@@ -6,10 +6,10 @@ copied into our store, because the user's gc may drop them.
 
 from __future__ import annotations
 
-import json
 import os
 
 from coderewind.errors import RewindError
+from coderewind.model import json
 from coderewind.model.paths import is_safe, to_bytes, to_text
 from coderewind.model.records import is_oid
 from coderewind.store.git import GitError
@@ -69,7 +69,7 @@ def _write(store: Store, workspace: Workspace, pack: PackWriter, head: str) -> b
     entries = _copy_contents(store, workspace, pack,
                              {row[1] for row in changes + unmerged if row[0] != _GITLINK})
     data = {"version": 1, "head": head, "changes": changes, "unmerged": unmerged}
-    text = json.dumps(data, separators=(",", ":")).encode() + b"\n"
+    text = json.dumps(data).encode() + b"\n"
     top = [(0o100644, b"staged.json", pack.add(BLOB, text))]
     if entries:
         top.append((0o40000, b"contents", pack.add(TREE, tree_bytes(entries))))
@@ -127,7 +127,8 @@ class Staged:
         except (ValueError, KeyError, TypeError, RecursionError):
             good = False
         if not good:
-            raise RewindError("what was staged then cannot be read", hint="rewind doctor")
+            raise RewindError("what was staged then cannot be read",
+                          hint="rewind doctor shows what is damaged")
         contents = {}
         for mode, oid, *_ in [*changes, *unmerged]:
             if mode not in (_GITLINK, _DELETED) and oid.strip("0"):

@@ -52,6 +52,21 @@ class Workspace:
         return setting(config, "extensions.objectformat") or "sha1"
 
 
+def all_roots(workspace: Workspace) -> list[bytes]:
+    """The work trees that share a repository, this one first; itself for a plain folder."""
+    found = [workspace.root]
+    if workspace.common_dir is None:
+        return found
+    if os.path.basename(workspace.common_dir) == b".git":
+        found.append(os.path.dirname(workspace.common_dir))
+    linked = os.path.join(workspace.common_dir, b"worktrees")
+    for name in sorted(os.listdir(linked)) if os.path.isdir(linked) else ():
+        dot_git = _first_line(os.path.join(linked, name, b"gitdir"))
+        if dot_git:
+            found.append(os.path.realpath(os.path.dirname(dot_git)))
+    return list(dict.fromkeys(found))
+
+
 def find_repository(root: bytes) -> Workspace | None:
     """The repository whose work tree starts exactly at `root`, if there is one."""
     dot_git = os.path.join(root, b".git")

@@ -42,10 +42,17 @@ class Moved(Exception):
 class Writer:
     """Stages the contents of one plan, then applies it."""
 
-    def __init__(self, root: bytes, objects: Objects, stage: bytes) -> None:
+    def __init__(
+        self,
+        root: bytes,
+        objects: Objects,
+        stage: bytes,
+        progress: Callable[[str, int], None] | None = None,
+    ) -> None:
         self._root = root
         self._objects = objects
         self.stage_path = stage
+        self._progress = progress
         self._root_fd = os.open(root, os.O_RDONLY | _FOLDER)
         self._parent_path: bytes | None = None
         self._parent_fd = -1
@@ -77,9 +84,9 @@ class Writer:
                 raise RewindError(f"the snapshot holds an unsafe path: {to_text(step.path)!r}",
                                   hint="nothing was changed")
             if step.action == model.WRITE:
-                self._staged[step.path] = self._stage_one(b"%d" % number, step)
+                self._staged[step.path] = self._stage_one(number, step)
 
-    def apply(self, plan: Plan, progress: Callable[[int, int], None] | None = None) -> None:
+    def apply(self, plan: Plan) -> None:
         """Make the changes, in an order in which every one is possible.
 
         Raises:
@@ -99,21 +106,23 @@ class Writer:
             except Moved as moved:
                 moved.half_way = number > 0
                 raise
-            if progress:
-                progress(number + 1, len(ordered))
+            if self._progress:
+                self._progress("restored", number + 1)
         self._close_up()
         self._flush()
 
     # ---- staging
 
-    def _stage_one(self, name: bytes, step: Step) -> bytes:
-        path = os.path.join(self.stage_path, name)
+    def _stage_one(self, number: int, step: Step) -> bytes:
+        path = os.path.join(self.stage_path, b"%d" % number)
         if step.git_mode == 0o120000:
             os.symlink(self._objects.read(step.oid)[1], path)
             return path
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             for chunk in self._objects.stream(step.oid):
+                if self._progress:
+                    self._progress("made ready", number + 1)
                 view = memoryview(chunk)
                 while view:
                     view = view[os.write(fd, view) :]

@@ -30,11 +30,11 @@ def select(timeline: Timeline, words: str) -> Checkpoint:
         raise RewindError(f"no checkpoint is that old; the oldest is #{oldest.number}",
                           hint=f"rewind show {oldest.number} says when it was made")
     if not found:
-        raise RewindError(f"no checkpoint matches {words!r}",
+        raise RewindError(f"no checkpoint matches {_cut(words)!r}",
                           hint="rewind list shows what can be restored")
     names = ", ".join(f"#{cp.number} ({_short(cp)})" for cp in found[:8])
     more = f" and {len(found) - 8} more" if len(found) > 8 else ""
-    raise RewindError(f"{words!r} matches {len(found)} checkpoints: {names}{more}",
+    raise RewindError(f"{_cut(words)!r} matches {len(found)} checkpoints: {names}{more}",
                       hint="name one by its number")
 
 
@@ -62,7 +62,9 @@ def _candidates(timeline: Timeline, words: str) -> list[Checkpoint]:
             return found[:1]  # one tree, saved more than once: any of them will do
         return found
     lowered = words.lower()
-    return [cp for cp in cps if cp.label and lowered in cp.label.lower()] if lowered else []
+    if not lowered.strip():
+        return []
+    return [cp for cp in cps if cp.label and lowered in cp.label.lower()]
 
 
 def _seconds(match: re.Match[str], words: str) -> float:
@@ -84,5 +86,8 @@ def _at(cps: list[Checkpoint], moment: float) -> list[Checkpoint]:
 
 def _short(cp: Checkpoint) -> str:
     text = cp.label or cp.anchor.prompt or cp.kind
-    text = " ".join(text.split())
+    return _cut(" ".join(text.split()))
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= 40 else text[:39] + "…"

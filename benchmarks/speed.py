@@ -1,6 +1,6 @@
 """Measure Rewind against git and the methods of other tools; one script, one table.
 
-    python benchmarks/speed.py [--quick] [--sizes 2000,20000,100000] [--write]
+    python benchmarks/speed.py [--quick] [--sizes 2000,20000,100000] [--rounds 15] [--write]
 
 Prints the table, and with --write writes docs/benchmarks.md. Takes half an hour, and for the
 largest tree about 3 GB of room for temporary files (TMPDIR chooses where).
@@ -25,6 +25,7 @@ from benchmarks.trees import make_tree  # noqa: E402
 PAGE = REPOSITORY / "docs" / "benchmarks.md"
 PARTS = ("captures", "restores", "list", "memory", "disk", "start")
 SIZES = "2000,20000,100000"
+ROUNDS, QUICK_ROUNDS = 15, 5
 RESTORED = 20_000  # files in the tree that restores are measured in
 
 
@@ -40,7 +41,7 @@ def main() -> int:
         if "captures" in parts or "restores" in parts:
             for size in sizes:
                 _say(f"a tree of {size:,} files")
-                found += _on_tree(lab, size, parts, quick=options.quick)
+                found += _on_tree(lab, size, parts, options.rounds)
                 load.append(os.getloadavg()[0])
         if "list" in parts:
             count = 500 if options.quick else 10_000
@@ -66,6 +67,8 @@ def main() -> int:
         command = "python benchmarks/speed.py --write"
         if options.sizes != SIZES:
             command += f" --sizes {options.sizes}"
+        if options.rounds != ROUNDS:
+            command += f" --rounds {options.rounds}"
         PAGE.write_text(rows.page(found, command, git, minutes, imports, load))
     return 0
 
@@ -75,16 +78,19 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true",
                         help="small numbers, in two minutes")
     parser.add_argument("--sizes", default=SIZES, help="files in the trees")
+    parser.add_argument("--rounds", type=int, default=ROUNDS,
+                        help="how often everybody runs in a tree; the best counts")
     parser.add_argument("--only", help="some parts: " + ",".join(PARTS))
     parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md")
     options = parser.parse_args()
+    if options.quick:
+        options.rounds = min(options.rounds, QUICK_ROUNDS)
     if options.write and (options.quick or options.only):
         parser.error("the page is written by a whole run: --write fits neither --quick nor --only")
     return options
 
 
-def _on_tree(lab: Lab, size: int, parts: list[str], *, quick: bool) -> list[rows.Row]:
-    repeat = 5 if quick else 15
+def _on_tree(lab: Lab, size: int, parts: list[str], repeat: int) -> list[rows.Row]:
     tree = make_tree(lab.folder / f"tree{size}", size)
     lab.git("init", "-q", at=tree.root)
     lab.git("add", "-A", at=tree.root)

@@ -97,10 +97,14 @@ def page(
     )
     return _PAGE.format(
         command=command, machine=machine(), git=git, python=platform.python_version(),
-        system=platform.platform(), zlib=zlib.ZLIB_RUNTIME_VERSION, minutes=minutes,
+        system=system(), zlib=zlib.ZLIB_RUNTIME_VERSION, minutes=minutes,
         table="\n".join(table), verdict=verdict, imports=imports,
         load=f"{min(load):.1f} to {max(load):.1f}",
     )
+
+
+def system() -> str:
+    return f"{platform.system()} {'.'.join(platform.release().split('.')[:2])}"
 
 
 def machine() -> str:

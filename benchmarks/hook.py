@@ -115,8 +115,8 @@ def in_claude(size: int, calls: int, folder: Path) -> list[str]:
     time.sleep(3)
     ours = min(session() for _ in range(3))
     room.close()
-    return [f"{size:,}", f"{without / calls:.0f}", f"+{(nothing - without) / calls:.0f}",
-            f"+{(ours - without) / calls:.0f}"]
+    return [f"{size:,}", f"{without / calls:.0f}", f"{(nothing - without) / calls:+.0f}",
+            f"{(ours - without) / calls:+.0f}"]
 
 
 def _fill(room: HookRoom | ClaudeRoom, size: int) -> None:

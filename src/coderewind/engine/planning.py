@@ -141,8 +141,8 @@ class Planner:
         """Empty folders that the move that is taken back has made where rules hide them now."""
         if self._made_by_move is None:
             return
+        stays = self._stood.keys() | self._mounted
         for folder in sorted(self._made_by_move.manifest.folders, reverse=True):
-            stays = self._stood.keys() | self._mounted
             if folder in stays or self._target.is_folder(folder):
                 continue
             if self._concerns(folder) and self._stands(folder) and self._becomes_empty(folder):
